@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -16,7 +16,7 @@ import numpy as np
 
 from hlotool.backends.numpy import floats
 from hlotool.backends.numpy.integers import choose
-from hlotool.backends.numpy.plan import Run, Step, each, failure, owns_item
+from hlotool.backends.numpy.plan import Code, Run, Step, each, failure, owns_item
 from hlotool.backends.numpy.registry import Executed
 from hlotool.errors import HlotoolError
 from hlotool.ir.arrays import Array, dtype_of
@@ -69,11 +69,23 @@ class Unit:
     kernel: Executed
 
 
-def steps_of(units: Sequence[Unit], root: Instruction, slots: dict[Instruction, int]) -> list[Step]:
-    """The steps that execute `units` in order; values made on the way get new slots.
+def code_of(
+    units: Sequence[Unit],
+    parameters: Sequence[Instruction],
+    known: Mapping[Instruction, Any],
+    root: Instruction,
+) -> Code:
+    """What executes `units` in order.
 
     Every step frees what it is the last to read, and what the step before it made in vain.
+
+    Args:
+        units: in a valid order.
+        parameters: by number; they take the first slots.
+        known: values of constants.
+        root: the instruction whose value is the result.
     """
+    slots = {instruction: slot for slot, instruction in enumerate([*parameters, *known])}
     last_use = {operand: position for position, unit in enumerate(units) for operand in unit.operands}
     last_use[root] = len(units)
     steps = []
@@ -84,7 +96,9 @@ def steps_of(units: Sequence[Unit], root: Instruction, slots: dict[Instruction, 
         operands = tuple(slots[o] for o in unit.operands)
         steps.append(Step(unit.kernel, operands, result, tuple(dying), unit.result))
         unread = set() if unit.result in last_use else {result}
-    return steps
+    template = [None] * len(parameters) + [*known.values()]
+    template += [None] * (len(slots) - len(template))
+    return Code(steps, template, slots[root], [slots[p] for p in parameters if p not in last_use])
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hlotool.backends.numpy.blocks import Blocks, BlockStep, Output, RowBlocks, Unit, steps_of, writes
+from hlotool.backends.numpy.blocks import Blocks, BlockStep, Output, RowBlocks, Unit, code_of, writes
 from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.registry import Calling
 from hlotool.backends.numpy.row_groups import Group, RowGroup, dims_of
@@ -207,9 +207,8 @@ def _apart(group: RowGroup, inputs: Sequence[Instruction], outputs: Sequence[Ins
     if len(outputs) > 1:
         root = _tuple_of(outputs, outputs)
         units.append(Unit(root, tuple(outputs), lambda *values: values))
-    slots = {instruction: slot for slot, instruction in enumerate(inputs)}
-    steps = steps_of(units, root, slots)
-    return Plan(Computation(root.name, [*slots], root), steps, [None] * len(slots), slots[root], ())
+    computation = Computation(root.name, [*inputs], root)
+    return Plan(computation, code_of(units, inputs, {}, root))
 
 
 def _described(

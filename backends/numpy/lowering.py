@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hlotool.backends.base import TOKEN
-from hlotool.backends.numpy.blocks import Unit, steps_of
+from hlotool.backends.numpy.blocks import Unit, code_of
 from hlotool.backends.numpy.grouping import fused, is_member
 from hlotool.backends.numpy.inlining import Body, distinct, inlined
-from hlotool.backends.numpy.plan import Plan, Quick
+from hlotool.backends.numpy.plan import Code, Plan
 from hlotool.backends.numpy.registry import RULES, Kernel, Reading, Rule
 from hlotool.errors import ElidedConstant, Unsupported, VerificationError
 from hlotool.facts.work import Prices
@@ -103,14 +103,13 @@ class Lowering:
 
     def build(self, computation: Computation, kernel: Callable[[Instruction], Kernel]) -> Plan:
         """A plan whose kernels come from `kernel` (vectorised evaluation of scalar computations)."""
-        slots = _assign_slots(computation)
-        template: list[Any] = [None] * len(slots)
+        known: dict[Instruction, Any] = {}
         units = []
         left_out: set[Instruction] = set()
         for instruction in _execution_order(computation):
-            known = self.known_value(instruction)
-            if known is not None:
-                template[slots[instruction]] = known
+            value = self.known_value(instruction)
+            if value is not None:
+                known[instruction] = value
             elif not left_out.isdisjoint(instruction.operands):
                 element = _tuple_element(instruction)
                 if element is None or element in left_out:
@@ -124,24 +123,19 @@ class Lowering:
                     if instruction in _needed(computation):
                         raise
                     left_out.add(instruction)
-        steps = steps_of(units, computation.root, slots)
-        unused = _unread(computation, units, computation.root)
-        quick = None
-        known = {i: template[slots[i]] for i in computation.instructions if template[slots[i]] is not None}
-        body = inlined(computation, units, known, self._bodies) if self.fuses_loops else None
-        if body is not None and any(map(is_member, body.units)):
-            fresh = [constant for constant in body.known if constant not in slots]
-            slots |= {constant: len(slots) + n for n, constant in enumerate(fresh)}
-            template += [body.known[constant] for constant in fresh]
-            fused_units = fused(list(distinct(body)), body.root)
-            quick_steps = steps_of(fused_units, body.root, slots)
-            quick_unused = [slots[p] for p in _unread(computation, fused_units, body.root)]
-            quick = Quick(quick_steps, slots[body.root], quick_unused, body.called)
-        template.extend([None] * (len(slots) - len(template)))
-        root = slots[computation.root]
-        plan = Plan(computation, steps, template, root, [slots[p] for p in unused], quick, self._prices)
-        if quick is not None and body is not None:
-            self._bodies[plan] = body
+        parameters = computation.parameters
+        seen = code_of(units, parameters, known, computation.root)
+        if not self.fuses_loops:
+            return Plan(computation, seen, prices=self._prices)
+        body = inlined(computation, units, known, self._bodies)
+        if not any(map(is_member, body.units)):
+            return Plan(computation, seen, prices=self._prices)
+
+        def quick() -> Code:
+            return code_of(fused(list(distinct(body)), body.root), parameters, body.known, body.root)
+
+        plan = Plan(computation, seen, quick, body.called, self._prices)
+        self._bodies[plan] = body
         return plan
 
     def known_value(self, instruction: Instruction) -> Any:
@@ -159,12 +153,6 @@ class Lowering:
         if constant.literal.has_elided:
             raise ElidedConstant(constant.name, self.module.location(constant))
         return constant.literal
-
-
-def _unread(computation: Computation, units: Sequence[Unit], root: Instruction) -> list[Instruction]:
-    """Parameters that nothing reads."""
-    read = {o for unit in units for o in unit.operands} | {root}
-    return [p for p in computation.parameters if p not in read]
 
 
 def _unit(instruction: Instruction, kernel: Kernel) -> Unit:
@@ -218,13 +206,6 @@ def literal_value(literal: Literal) -> Any:
     array = literal.value.view()
     array.flags.writeable = False
     return array
-
-
-def _assign_slots(computation: Computation) -> dict[Instruction, int]:
-    """Parameters take the first slots in order of their numbers, the rest follow the text."""
-    order = computation.parameters
-    order += [i for i in computation.instructions if i.opcode != "parameter"]
-    return {instruction: slot for slot, instruction in enumerate(order)}
 
 
 def _execution_order(computation: Computation) -> list[Instruction]:

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -102,21 +102,45 @@ class Step:
     instruction: Instruction
 
 
-@dataclass(slots=True, frozen=True)
-class Quick:
-    """The same computation in other steps, for runs that nothing looks at.
+#: A step as the interpreter loop reads it; the last item tells a calling kernel.
+_Call: TypeAlias = tuple[Callable[..., Any], tuple[int, ...], int, tuple[int, ...], bool]
+
+
+@dataclass(frozen=True)
+class Code:
+    """How a computation is executed.
 
     Attributes:
         steps: in order.
+        template: what lies in the slots before a run; arguments take the first ones.
         root: slot of the result.
         unused: slots of arguments that nothing reads.
-        called: instructions of other computations that the steps execute.
+        calls: the steps, as the interpreter loop reads them.
     """
 
     steps: Sequence[Step]
+    template: list[Any]
     root: int
     unused: Sequence[int]
-    called: frozenset[Instruction]
+
+    @cached_property
+    def calls(self) -> list[_Call]:
+        """See `Code`."""
+        return [
+            (s.kernel.function, s.operands, s.result, s.dying, True)
+            if isinstance(s.kernel, Calling)
+            else (s.kernel, s.operands, s.result, s.dying, False)
+            for s in self.steps
+        ]
+
+    def slots(self, arguments: list[Any]) -> list[Any]:
+        """What lies in the slots when a run begins; takes over the arguments."""
+        slots = self.template.copy()
+        slots[: len(arguments)] = arguments
+        arguments.clear()
+        for slot in self.unused:
+            slots[slot] = None
+        return slots
 
 
 class Plan:
@@ -127,39 +151,34 @@ class Plan:
 
     Attributes:
         computation: what it executes.
-        steps: one per instruction: what runs under the eyes of a probe.
-        quick: what runs otherwise; the same bits.
-        root: slot of the result.
-        unused: slots of arguments that nothing reads.
+        seen: one step per instruction: what runs under the eyes of a probe.
+        quick: what runs otherwise, made when it does so first; the same bits.
         instructions: that it executes.
         price: units of work of one execution, apart from loops and branches within it, which count theirs.
-    """
 
-    __slots__ = (
-        *("_code", "_prices", "_seen_code", "_template"),
-        *("computation", "instructions", "quick", "root", "steps", "unused"),
-    )
+    Args:
+        make_quick: makes `quick`; without it, that is `seen`.
+        called: instructions of other computations that `quick` executes.
+    """
 
     def __init__(
         self,
         computation: Computation,
-        steps: Sequence[Step],
-        template: list[Any],
-        root: int,
-        unused: Sequence[int],
-        quick: Quick | None = None,
+        seen: Code,
+        make_quick: Callable[[], Code] | None = None,
+        called: frozenset[Instruction] = frozenset(),
         prices: Prices | None = None,
     ) -> None:
         self.computation = computation
-        self.steps = tuple(steps)
-        self.root = root
-        self.unused = tuple(unused)
-        self.quick = quick or Quick(self.steps, root, self.unused, frozenset())
-        self.instructions = self.quick.called.union(step.instruction for step in self.steps)
-        self._template = template
+        self.seen = seen
+        self.instructions = called.union(step.instruction for step in seen.steps)
+        self._make_quick = make_quick or (lambda: seen)
         self._prices = prices or Prices()
-        self._seen_code = [_code(step) for step in self.steps]
-        self._code = self._seen_code if quick is None else [_code(step) for step in quick.steps]
+
+    @cached_property
+    def quick(self) -> Code:
+        """See `Plan`."""
+        return self._make_quick()
 
     @property
     def price(self) -> int:
@@ -168,18 +187,14 @@ class Plan:
 
     def __call__(self, arguments: list[Any], run: Run | None = None) -> Any:
         run = run or Run()
-        slots = self._template.copy()
-        slots[: len(arguments)] = arguments
-        arguments.clear()
         if run.probe is not None or (
             run.reading is not None and not run.reading.readers.keys().isdisjoint(self.instructions)
         ):
-            return self._run_seen(slots, run)
-        for slot in self.quick.unused:
-            slots[slot] = None
-        result = -1
+            return self._run_seen(arguments, run)
+        code, result = self.quick, -1
+        slots = code.slots(arguments)
         try:
-            for kernel, operands, result, dying, calling in self._code:
+            for kernel, operands, result, dying, calling in code.calls:
                 values = [slots[i] for i in operands]
                 for i in dying:
                     slots[i] = None
@@ -187,17 +202,16 @@ class Plan:
         except HlotoolError:
             raise
         except Exception as error:
-            raise failure(_instruction(self.quick.steps, result), error) from error
-        return slots[self.quick.root]
+            raise failure(_instruction(code.steps, result), error) from error
+        return slots[code.root]
 
-    def _run_seen(self, slots: list[Any], run: Run) -> Any:
+    def _run_seen(self, arguments: list[Any], run: Run) -> Any:
         """Step by step, shown to the probe of the run; what dies is the kernel's own all the same."""
-        for slot in self.unused:
-            slots[slot] = None
+        slots = self.seen.slots(arguments)
         probe, readers = run.probe, run.reading.readers if run.reading is not None else {}
         result = -1
         try:
-            for step, (kernel, operands, result, dying, calling) in zip(self.steps, self._seen_code):
+            for step, (kernel, operands, result, dying, calling) in zip(self.seen.steps, self.seen.calls):
                 values = [slots[i] for i in operands]
                 reader = readers.get(step.instruction)
                 after = None if reader is None else reader(values)
@@ -212,19 +226,12 @@ class Plan:
         except HlotoolError:
             raise
         except Exception as error:
-            raise failure(_instruction(self.steps, result), error) from error
-        return slots[self.root]
+            raise failure(_instruction(self.seen.steps, result), error) from error
+        return slots[self.seen.root]
 
 
 def _instruction(steps: Sequence[Step], result: int) -> Instruction:
     return next(s.instruction for s in steps if s.result == result)
-
-
-def _code(step: Step) -> tuple[Callable[..., Any], tuple[int, ...], int, tuple[int, ...], bool]:
-    """The step as the interpreter loop reads it; the last item tells a calling kernel."""
-    calling = isinstance(step.kernel, Calling)
-    function = step.kernel.function if isinstance(step.kernel, Calling) else step.kernel
-    return function, step.operands, step.result, step.dying, calling
 
 
 def owned(array: Array, count: int) -> bool:
@@ -291,7 +298,7 @@ def _exclusive_count() -> int:
     source = Instruction("source", "iota", TOKEN)
     sink = Instruction("sink", "copy", TOKEN, (source,))
     steps = [Step(make, (), 0, (), source), Step(look, (0,), 1, (0,), sink)]
-    Plan(Computation("probe", [source, sink], sink), steps, [None, None], 1, ())([])
+    Plan(Computation("probe", [source, sink], sink), Code(steps, [None, None], 1, ()))([])
     return seen[0]
 
 
