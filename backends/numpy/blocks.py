@@ -16,8 +16,9 @@ import numpy as np
 
 from hlotool.backends.numpy import floats
 from hlotool.backends.numpy.integers import choose
-from hlotool.backends.numpy.plan import Code, Run, Step, each, failure, owns_item
+from hlotool.backends.numpy.plan import Code, Run, Step, failure, owns_item
 from hlotool.backends.numpy.registry import Executed
+from hlotool.backends.numpy.threads import each
 from hlotool.errors import HlotoolError
 from hlotool.ir.arrays import Array, dtype_of
 from hlotool.ir.module import Instruction

@@ -11,8 +11,8 @@ import numpy as np
 from hlotool.backends.numpy.lanes import Lanes, lanes
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.ordering import Domain, Monoid
-from hlotool.backends.numpy.plan import by_rows, each, spans
 from hlotool.backends.numpy.registry import Kernel, lowers
+from hlotool.backends.numpy.threads import by_rows, each, spans
 from hlotool.backends.numpy.windows import output_sizes, window_slices
 from hlotool.ir.arrays import Array
 from hlotool.ir.attributes import WindowDim

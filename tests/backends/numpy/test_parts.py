@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support.differential import Array, run
 
-from hlotool.backends.numpy import plan
+from hlotool.backends.numpy import threads
 from hlotool.backends.numpy.kernels import reduce, scatter
 from hlotool.lab.conformance.generators.cases import random_array
 
@@ -18,7 +18,7 @@ def in_parts(text: str, arguments: list[Any], monkeypatch: pytest.MonkeyPatch) -
     (at_once,) = run(text, arguments)
     monkeypatch.setattr(scatter, "_PART_ELEMENTS", 1)
     monkeypatch.setattr(scatter, "_PART_ELEMENTS", 1)
-    monkeypatch.setattr(plan, "_ELEMENTS", 1)
+    monkeypatch.setattr(threads, "_ELEMENTS", 1)
     (in_parts,) = run(text, arguments)
     return at_once, in_parts
 
