@@ -53,21 +53,24 @@ def _by_rows(groups: Sequence[Group]) -> Iterator[Group | RowGroup]:
     """Neighbouring groups that go through the same rows, as one."""
     rows: RowGroup | None = None
     for group in groups:
-        first, is_whole = group[0], is_member(group[0])
+        dims = _dims(group[0].result) if is_member(group[0]) else ()
         if rows is not None:
-            if is_whole and _dims(first.result) == rows.dims:
+            if dims == rows.dims:
                 rows.parts.append(group)
                 continue
-            if not is_whole and rows.take(first):
+            group = rows.take(group)
+            if not group:
                 continue
-            if not _is_cheap(first) or not {unit.result for unit in rows.units}.isdisjoint(first.operands):
+            if not _is_cheap(group[0]) or not {unit.result for unit in rows.units}.isdisjoint(
+                group[0].operands
+            ):
                 yield from _closed(rows)
                 rows = None
-        if rows is None and is_whole and len(_dims(first.result)) > 1:
-            rows = RowGroup([group], _dims(first.result))
-        elif rows is None and first.result.opcode == "reduce":
-            rows = RowGroup([], _dims(first.operands[0]))
-            if prod(rows.dims) < _LARGE or not rows.take(first):
+        if rows is None and len(dims) > 1:
+            rows = RowGroup([group], dims)
+        elif rows is None and group[0].result.opcode == "reduce":
+            rows = RowGroup([], _dims(group[0].operands[0]))
+            if prod(rows.dims) < _LARGE or rows.take(group):
                 rows = None
                 yield group
         else:

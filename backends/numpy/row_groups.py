@@ -49,14 +49,15 @@ class RowGroup:
         """All of them, in order."""
         return [unit for part in self.parts for unit in part]
 
-    def take(self, unit: Unit) -> bool:
-        """Take in a unit that is not elementwise on whole arrays, if it keeps to the rows."""
-        if isinstance(unit.kernel, Calling) or not self._fits(unit.result, unit.operands):
-            return False
-        if dims_of(unit.result.shape) != self.dims:
-            self.of_rows.add(unit.result)
-        self.parts.append([unit])
-        return True
+    def take(self, group: Group) -> Group:
+        """Take in what is not elementwise on whole arrays as far as it keeps to the rows; return the rest."""
+        for position, unit in enumerate(group):
+            if isinstance(unit.kernel, Calling) or not self._fits(unit.result, unit.operands):
+                return group[position:]
+            if dims_of(unit.result.shape) != self.dims:
+                self.of_rows.add(unit.result)
+            self.parts.append([unit])
+        return []
 
     def _fits(self, instruction: Instruction, operands: Sequence[Instruction]) -> bool:
         if instruction.opcode == "reduce":
