@@ -318,7 +318,7 @@ ENTRY e {
 
 @pytest.mark.parametrize("kind", ["f32", "f64", "bf16", "s32", "u8", "pred"])
 @pytest.mark.parametrize("opcode", ["add", "multiply", "maximum", "minimum"])
-@pytest.mark.parametrize("columns", [1, 2, 3, 7])
+@pytest.mark.parametrize("columns", [1, 2, 3, 7, 8, 9, 15])
 def test_short_last_dimensions(kind: str, opcode: str, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Column by column gives the bits of NumPy's own reduction."""
     text = simple(kind, opcode, f"40,30,{columns}", "2", "40,30")
