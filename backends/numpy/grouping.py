@@ -169,8 +169,10 @@ def _merged(group: Group | RowGroup, escaping: set[Instruction]) -> Iterator[Uni
     outputs = [unit.result for unit in units if unit.result in escaping]
     if not outputs:
         return
-    blocks = _row_blocks if isinstance(group, RowGroup) else _blocks
-    kernel = Calling(blocks(group, inputs, outputs))
+    if isinstance(group, RowGroup):
+        kernel = Calling(_row_blocks(group, inputs, outputs))
+    else:
+        kernel = Calling(_blocks(group, inputs, outputs))
     if len(outputs) == 1:
         yield Unit(outputs[0], inputs, kernel)
         return
