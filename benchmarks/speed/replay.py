@@ -4,11 +4,11 @@
                                        [--evaluator-python PYTHON]
 
 PATH: HLO files or dump directories (their before_optimizations stages); default: single operations on much
-data, JAX programs (`programs.py`, `untuned.py`, `fresh.py`) and the corpus. Times are milliseconds; `single` is
-parse + plan + first run (XLA: parse + compile + first run), `run` the fastest later run, each in a fresh
-process after imports. `cpu/XLA` compares the processor time of a run, of all threads, which other processes
-on the machine disturb less. `eval` is eval_module; `evaluator` needs a Python with jaxlib 0.4.13 (see
-evaluator_child.py).
+data, JAX programs (`programs.py`, `untuned.py` and `fresh.py`) and the corpus. Times are milliseconds;
+`single` is parse + plan + first run (XLA: parse + compile + first run), `run` the fastest later run, each in
+a fresh process after imports. `cpu/XLA` compares the processor time of a run, of all threads, which other
+processes on the machine disturb less. `eval` is eval_module; `evaluator` needs a Python with jaxlib 0.4.13
+(see evaluator_child.py).
 """
 
 from __future__ import annotations
