@@ -73,6 +73,9 @@ def reduce_monoid(monoid: Monoid, x: Array, init: Array, axes: tuple[int, ...]) 
     longest_row = _FEW if is_pairwise else _PAIRWISE
     if axes == (x.ndim - 1,) and 0 < x.shape[-1] < longest_row and x.size >= _LARGE and x.dtype.kind != "c":
         return _reduce_columns(monoid.ufunc, values, start, domain)
+    few = x.shape[-1] if x.ndim > 2 and axes == (x.ndim - 2,) and values.flags.c_contiguous else 0
+    if 1 < few < _FEW and x.size >= _LARGE:
+        return domain.restore(_reduce_before_few(monoid.ufunc, values, start, domain.dtype))
     kept = [d for d in range(x.ndim) if d not in axes]
     longest = max(kept, key=lambda d: x.shape[d], default=None)
     parts = _parts(values, longest) if longest is not None and x.size >= _VERY_LARGE else 1
@@ -111,6 +114,23 @@ def _reduce_columns(ufunc: np.ufunc, values: Array, start: Array, domain: Domain
 
     (result,) = by_rows(reduce_rows, [values])
     return result[..., 0]
+
+
+def _reduce_before_few(ufunc: np.ufunc, values: Array, start: Array, dtype: np.dtype[Any]) -> Array:
+    """The reduction over the last dimension but one, in its order.
+
+    NumPy would take the few elements of the last dimension at a time; here they are those of many rows.
+    """
+    length, few = values.shape[-2:]
+    matrices = values.reshape((-1, length, few))
+    result = np.empty((len(matrices), few), dtype)
+
+    def reduce_part(part: slice) -> None:
+        turned = matrices[part].transpose((1, 0, 2)).astype(dtype, order="C").reshape((length, -1))
+        ufunc.reduce(turned, axis=0, dtype=dtype, initial=start, out=result[part].reshape(-1))
+
+    each(reduce_part, list(spans(len(matrices), values.size // _PART)))
+    return result.reshape((*values.shape[:-2], few))
 
 
 def _combine_columns(ufunc: np.ufunc, values: Array, start: Array) -> Array:
