@@ -8,7 +8,7 @@ import pytest
 from support.differential import check, run, slow
 
 import hlotool
-from hlotool.backends.numpy.kernels import reduce
+from hlotool.backends.numpy import reductions
 from hlotool.lab.conformance.generators.cases import random_array
 from hlotool.parser.reader import parse_module
 
@@ -331,10 +331,10 @@ def test_short_last_dimensions(
     text = simple(kind, opcode, dims, str(dimension), result.format(columns=columns))
     rng = np.random.default_rng(0)
     arguments = [random_array(rng, kind, (40, 30, columns)), random_array(rng, kind, ())]
-    monkeypatch.setattr(reduce, "_LARGE", 1)
-    monkeypatch.setattr(reduce, "_PART", 500)
+    monkeypatch.setattr(reductions, "_LARGE", 1)
+    monkeypatch.setattr(reductions, "_PART", 500)
     (by_columns,) = run(text, arguments)
-    monkeypatch.setattr(reduce, "_LARGE", 1 << 60)
+    monkeypatch.setattr(reductions, "_LARGE", 1 << 60)
     (at_once,) = run(text, arguments)
     assert by_columns.tobytes() == at_once.tobytes()
 
