@@ -71,14 +71,17 @@ def print_ensembles(only: str) -> None:
 
 def print_wrong_programs(dumps: list[str], only: str, seed: int, faults: int) -> None:
     """The table of programs with many outputs."""
-    found: list[float] = []
-    print("| program | fault | outputs | wrong | healthy, s | judged, s | ratio | located, too, s |")
-    print("|---|---|---|---|---|---|---|---|")
+    found: list[tuple[float, float]] = []
+    print("| program | fault | outputs | wrong | healthy, s | judged, s | ratio | located, too, s | ratio |")
+    print("|---|---|---|---|---|---|---|---|---|")
     for cost in costs(dumps, only, seed, faults):
-        found.append(cost.judged / cost.healthy)
-        numbers = f"{cost.outputs} | {cost.wrong} | {cost.healthy:.2f} | {cost.judged:.2f} | {found[-1]:.1f}"
-        print(f"| {cost.name} | {cost.fault} | {numbers} | {cost.whole:.2f} |", flush=True)
-    print(f"\n{len(found)} wrong programs: ratio {median(found):.1f} in the median, {max(found):.1f} at most")
+        judged, whole = cost.judged / cost.healthy, cost.whole / cost.healthy
+        numbers = f"{cost.outputs} | {cost.wrong} | {cost.healthy:.2f} | {cost.judged:.2f} | {judged:.1f}"
+        print(f"| {cost.name} | {cost.fault} | {numbers} | {cost.whole:.2f} | {whole:.1f} |", flush=True)
+        found.append((judged, whole))
+    print(f"\n{len(found)} wrong programs")
+    for what, ratios in zip(("judged", "located, too"), zip(*found)):
+        print(f"{what}: {median(ratios):.1f} times the healthy one in the median, {max(ratios):.1f} at most")
 
 
 def main() -> None:
@@ -90,10 +93,11 @@ def main() -> None:
     parser.add_argument("--faults", type=int, default=6, help="per program")
     parser.add_argument("--dumps", nargs="*", default=[], metavar="DIR", help="more dumps")
     arguments = parser.parse_args()
-    # BLAS reads its variables once. With threads of its own, which workers do not give it, their waiting for
-    # each other was most of what was measured.
-    if "OPENBLAS_NUM_THREADS" not in os.environ:
-        os.execve(sys.executable, [sys.executable, *sys.argv], worker_environment(1))
+    # What BLAS and the memory allocator read once is as in a worker. With threads of BLAS' own their waiting
+    # for each other, and without arrays that are kept their way to the system and back, was most of what was
+    # measured.
+    if not worker_environment(1).keys() <= os.environ.keys():
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], worker_environment(1))
     parts = arguments.parts or ["ensemble", "wrong"]
     if "ensemble" in parts:
         print_ensembles(arguments.only)

@@ -16,13 +16,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hlotool.facts import thresholds
 from hlotool.facts.float_order import epsilon, flush_threshold
+from hlotool.facts.own_units import Members, exponents_of, in_units, kinds_of, squared_distances
 from hlotool.ir.arrays import Array
 from hlotool.ir.types import ElementType
 
@@ -33,8 +33,6 @@ _Flags = npt.NDArray[np.bool_]
 STATISTICS = ("worst element", "whole output", "row", "column", "slice", "bias")
 #: Scores end here: sums of their squares are finite.
 _HIGHEST = 1e30
-#: Numbers in units of their own end here: their squares are finite, and so are sums of these.
-_LARGEST = 1e145
 #: Elements scored together, so that memory does not grow with the leaf: each takes some f64 per member.
 _BLOCK = 1 << 16
 
@@ -133,6 +131,7 @@ class _Leaf:
         self._rows = size // self._columns
         self._slices = self._dims[0] if len(self._dims) > 2 and size else 1
         self._exponent = math.frexp(max(self._tiny, *map(_largest, self._members)))[1]
+        self._looked_at: tuple[slice, Members] | None = None
 
     def score(self) -> Score:
         """See `score`."""
@@ -170,6 +169,14 @@ class _Leaf:
             int(self._by_element(misplaced).sum()),
             unknown,
         )
+
+    def members(self, rows: slice) -> Members:
+        """Some rows of all members."""
+        if self._looked_at is None or self._looked_at[0] != rows:
+            part = self.part(rows)
+            values = np.stack([member[part] for member in self._members]).astype(np.float64, copy=False)
+            self._looked_at = rows, Members(values)
+        return self._looked_at[1]
 
     def _blocks(self) -> Iterator[slice]:
         """Ranges of rows."""
@@ -223,15 +230,13 @@ class _Leaf:
         sums, scale = self._new_sums(), 0.0
         typical: list[float] = []
         for block in self._blocks():
-            part = self.part(block)
-            members = _finite(np.stack([m[part] for m in self._members]).astype(np.float64))
-            own = _in_units(members, _exponents(np.abs(members).max(axis=0)))
-            typical.append(_relative(own.var(axis=0, ddof=1), own[0]))
-            members = _in_units(members, self._exponent)
-            variance = members.var(axis=0, ddof=1)
+            members = self.members(block)
+            typical.append(_relative(members.variance, members.own[0]))
+            unit = members.exponents - self._exponent
+            variance = in_units(members.variance, -2 * unit)
             self._accumulate(sums, block, variance)
             sums.squares += float(variance.sum())
-            scale += float((members.mean(axis=0) ** 2).sum())
+            scale += float((in_units(members.mean, -unit) ** 2).sum())
         size = max(1, self._size)
         rows, columns = sums.rows / self._columns, sums.columns / max(1, self._rows)
         width = math.sqrt(sums.squares / scale) if scale else 0.0
@@ -271,40 +276,48 @@ class _Block:
 
     def __init__(self, leaf: _Leaf, rows: slice, pool: _Pool) -> None:
         part = leaf.part(rows)
-        values = np.stack([m[part] for m in leaf._members]).astype(np.float64)
+        found = leaf.members(rows)
         actual = leaf._actual[part].astype(np.float64)
-        finite = np.isfinite(values)
-        self._overflows = 2 * (~finite[1:]).sum(axis=0) > len(values) - 1
-        kinds = np.stack([_kind(value) for value in values])
-        self._misplaced = (kinds == kinds[0]).all(axis=0) & (_kind(actual) != kinds[0])
-        are_finite = np.isfinite(actual) & finite[0]
-        self._is_scored = are_finite & ~self._overflows
-        members = _finite(values)
-        # Each element in a unit of its own: squares of the numbers at hand may overflow, and vanish.
-        exponents = _exponents(np.maximum(np.abs(members).max(axis=0), leaf._tiny))
-        members = _in_units(members, exponents)
+        is_finite = np.isfinite(actual)
+        if found.is_finite is None:
+            self._overflows = np.zeros(actual.size, np.bool_)
+            self._misplaced = ~is_finite
+        else:
+            self._overflows = 2 * (~found.is_finite[1:]).sum(axis=0) > len(found.values) - 1
+            kinds = np.stack([kinds_of(value) for value in found.values])
+            self._misplaced = (kinds == kinds[0]).all(axis=0) & (kinds_of(actual) != kinds[0])
+            is_finite &= found.is_finite[0]
+        self._is_scored = is_finite & ~self._overflows
+        exponents, members = found.exponents, found.own
+        if (small := found.magnitudes < leaf._tiny).any():
+            exponents = np.where(small, exponents_of(np.array(leaf._tiny)), exponents)
+            members = found.in_units(exponents)
         self._origin = members[0]
         self._offsets = members - self._origin
-        self._actual = np.where(are_finite, _in_units(actual, exponents) - self._origin, 0)
+        self._actual = np.where(is_finite, in_units(actual, exponents) - self._origin, 0)
         self._sum = self._offsets.sum(axis=0)
-        self._squares = (self._offsets**2).sum(axis=0)
-        shadow = values[0] if leaf._shadow is None else leaf._shadow[part]
-        self._has_shadow = np.isfinite(shadow) & (leaf._shadow is not None)
-        self._shadow = np.where(self._has_shadow, _in_units(shadow, exponents) - self._origin, 0.0)
-        near = _in_units(pool.expected(rows), exponents - leaf._exponent)
-        smoothed = thresholds.SMOOTHING.value * np.maximum(
-            near, math.sqrt(pool.typical) * np.abs(self._origin)
-        )
-        step = leaf._resolution * np.abs(self._origin) + _in_units(leaf._tiny, exponents)
+        self._squares = squared_distances(members, self._origin)
+        self._shadow: _Floats | None = None
+        if leaf._shadow is not None:
+            shadow = leaf._shadow[part]
+            self._has_shadow = np.isfinite(shadow)
+            self._shadow = np.where(self._has_shadow, in_units(shadow, exponents) - self._origin, 0.0)
+        near = in_units(pool.expected(rows), exponents - leaf._exponent)
+        size = np.abs(self._origin)
+        smoothed = thresholds.SMOOTHING.value * np.maximum(near, math.sqrt(pool.typical) * size)
+        step = leaf._resolution * size + in_units(leaf._tiny, exponents)
         self._least = smoothed**2 + step**2
 
     def _scores(self, offset: _Floats, total: _Floats, squares: _Floats, count: int) -> _Floats:
         """Scores of one candidate against `count` others with the given sums."""
         mean = total / count
         variance = np.maximum(squares - count * mean * mean, 0) / (count - 1)
-        truth = np.where(self._has_shadow, self._shadow, mean)
-        low, high = np.minimum(mean, truth), np.maximum(mean, truth)
-        distance = offset - np.clip(offset, low, high)
+        if self._shadow is None:
+            distance = offset - mean
+        else:
+            truth = np.where(self._has_shadow, self._shadow, mean)
+            low, high = np.minimum(mean, truth), np.maximum(mean, truth)
+            distance = offset - np.clip(offset, low, high)
         with np.errstate(all="ignore"):
             scores = np.clip(distance / np.sqrt(variance + self._least), -_HIGHEST, _HIGHEST)
         return np.where(distance == 0, 0.0, scores)
@@ -324,26 +337,6 @@ class _Block:
         return scores, self._misplaced, self._overflows & (self._actual != 0)
 
 
-def _finite(members: _Floats) -> _Floats:
-    """What is not finite as in the reference, which is the first member; where it is not finite, 0."""
-    reference = np.where(np.isfinite(members[0]), members[0], 0)
-    return np.where(np.isfinite(members) & np.isfinite(members[0]), members, reference)
-
-
-def _exponents(magnitudes: _Floats) -> npt.NDArray[np.int32]:
-    """Exponents of two: of the first power beyond each magnitude, and 0 for zeros."""
-    exponents: npt.NDArray[np.int32] = np.frexp(magnitudes)[1]
-    return exponents
-
-
-def _in_units(values: Any, exponents: Any) -> _Floats:
-    """Numbers in units of powers of two; those that are much larger than their unit end somewhere."""
-    with np.errstate(all="ignore"):
-        scaled = np.ldexp(np.asarray(values, np.float64), -exponents)
-        ended: _Floats = np.clip(scaled, -_LARGEST, _LARGEST)
-    return ended
-
-
 def _largest(values: Array) -> float:
     """The largest finite magnitude; 0 without any."""
     return float(np.max(np.abs(values), initial=0, where=np.isfinite(values)))
@@ -353,23 +346,25 @@ def _relative(variance: _Floats, values: _Floats) -> float:
     """The median variance of the elements relative to their squares; where most are noise, of the others."""
     squares = values * values
     usable = squares > 0
-    if not usable.any():
+    if not usable.all():
+        variance, squares = variance[usable], squares[usable]
+    if not squares.size:
         return 0.0
-    relative = variance[usable] / squares[usable]
-    median = float(np.median(relative))
+    relative = variance / squares
+    median = _median(relative)
     if median <= 1:
         return median
     # Most are what is left of a cancellation, and say nothing of those that are numbers.
     numbers = relative[relative <= 1]
-    return float(np.median(numbers)) if numbers.size else 0.0
+    return _median(numbers) if numbers.size else 0.0
 
 
-def _kind(values: _Floats) -> npt.NDArray[np.int8]:
-    """0 finite, 1 NaN, 2 and 3 infinite."""
-    kind = np.isnan(values).astype(np.int8)
-    kind[np.isposinf(values)] = 2
-    kind[np.isneginf(values)] = 3
-    return kind
+def _median(values: _Floats) -> float:
+    """As `np.median`, which looks for NaN, too."""
+    middle = values.size // 2
+    ordered = np.partition(values, middle)
+    upper = ordered[middle]
+    return float(upper if values.size % 2 else (ordered[:middle].max() + upper) / 2)
 
 
 def _piece(columns: int) -> int:

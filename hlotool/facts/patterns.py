@@ -351,13 +351,29 @@ def _is_exchange(found: Difference, axis: int, first: int, last: int) -> bool:
     actual = np.take(found.actual, range(first, last), axis)
     expected = np.take(found.expected, range(first, last), axis)
     length = last - first
-    if any(_fits(found, np.roll(expected, step, axis), actual, 1.0) for step in range(1, length)):
-        return True
-    for width in range(1, length // 2 + 1):
-        order = [*range(length - width, length), *range(width, length - width), *range(width)]
-        if _fits(found, np.take(expected, order, axis), actual, 1.0):
+    # Where each order would take a few elements from: most candidates fail there.
+    at = np.unravel_index(np.arange(0, actual.size, max(1, actual.size // 64)), actual.shape)
+    along, own = at[axis], actual[at]
+    for order, widths in ((_rolled, range(1, length)), (_exchanged, range(1, length // 2 + 1))):
+        sources = order(along, np.array(widths, np.intp)[:, None], length)
+        some = expected[(*at[:axis], sources, *at[axis + 1 :])]
+        near = close(some, own, found.tolerance, found.scale).mean(axis=1) >= 0.9
+        indices = (order(np.arange(length), width, length) for width in np.flatnonzero(near) + 1)
+        if any(_fits(found, np.take(expected, each, axis), actual, 1.0) for each in indices):
             return True
     return False
+
+
+def _rolled(places: Array, step: Any, length: int) -> Array:
+    """Where the elements at some places come from when all move on by `step`."""
+    found: Array = (places - step) % length
+    return found
+
+
+def _exchanged(places: Array, width: Any, length: int) -> Array:
+    """The same when the first and the last `width` change places."""
+    back = np.where(places >= length - width, places - (length - width), places)
+    return np.where(places < width, places + (length - width), back)
 
 
 def reordered(found: Difference) -> Pattern | None:

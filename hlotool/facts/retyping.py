@@ -190,6 +190,7 @@ class _Retyping:
     unrounded: Collection[Instruction] = ()
     origins: dict[Instruction, Instruction] = field(default_factory=dict)
     computations: dict[Computation, Computation] = field(default_factory=dict)
+    _shapes: dict[int, Shape] = field(default_factory=dict)
 
     def module(self, module: Module) -> Retyped:
         """The copy of a whole module."""
@@ -206,8 +207,11 @@ class _Retyping:
         return Retyped(copy, self.origins)
 
     def shape(self, shape: Shape) -> Shape:
-        """`shape` with its element types replaced by the new ones."""
-        return retyped_shape(shape, self.types)
+        """`shape`, which is that of an instruction, with its element types replaced by the new ones."""
+        # Instructions often share theirs; by identity, as a shape takes as long to be hashed as to be made.
+        if id(shape) not in self._shapes:
+            self._shapes[id(shape)] = retyped_shape(shape, self.types)
+        return self._shapes[id(shape)]
 
     def keeps_types(self, instruction: Instruction) -> bool:
         """Whether it works on bits, or is known only in the declared types."""
@@ -233,6 +237,7 @@ class _Body:
         self._new: dict[Instruction, Instruction] = {}
         self._declared: dict[Instruction, Instruction] = {}
         self._names = {i.name for i in original.instructions}
+        self._cloner = Cloner(computations=retyping.computations)
 
     def copy(self) -> Computation:
         """The whole computation, copied in the new types."""
@@ -249,14 +254,17 @@ class _Body:
 
     def _retype(self, old: Instruction) -> None:
         shape = self._retyping.shape(old.shape)
-        new = replace(
-            old,
-            opcode=self._opcode(old),
-            shape=shape,
-            operands=tuple(map(self._in_new_types, old.operands)),
-            attributes=self._attributes(old),
-            literal=None if old.literal is None else _retyped_literal(old.literal, self._retyping.types),
-            control_predecessors=self._before(old),
+        new = Instruction(
+            old.name,
+            self._opcode(old),
+            shape,
+            tuple(map(self._in_new_types, old.operands)),
+            self._attributes(old) if old.attributes else {},
+            old.metadata,
+            None if old.literal is None else _retyped_literal(old.literal, self._retyping.types),
+            old.parameter_number,
+            old.line,
+            self._before(old) if old.control_predecessors else (),
         )
         if old in self._retyping.copied:
             self._add(new)
@@ -288,7 +296,7 @@ class _Body:
     def _attributes(self, old: Instruction) -> Mapping[str, Any]:
         if self._opcode(old) != old.opcode:
             return {}
-        cloner = Cloner(computations=self._retyping.computations)
+        cloner = self._cloner
         attributes = {name: cloner.attribute(value) for name, value in old.attributes.items()}
         if old.opcode == "custom-call" and old.custom_call_target not in recognition.TRANSPARENT:
             attributes["frontend_attributes"] = _with_declared_types(old)

@@ -7,7 +7,6 @@ many were seen but not kept.
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 import time
 from dataclasses import dataclass
@@ -21,6 +20,9 @@ from hlotool.errors import HlotoolError
 from hlotool.ir.arrays import Array
 from hlotool.ir.module import Instruction
 
+#: Bytes that are hashed together, of which a copy is made.
+_PIECE = 1 << 24
+
 
 @dataclass(frozen=True, slots=True)
 class Budget:
@@ -31,12 +33,14 @@ class Budget:
         disk: bytes of values in a temporary file, after that.
         samples: values that are hashed; what comes later is not looked at.
         seconds: that each part of a search may take: each execution, then the tests of what is suspected.
+        work: units of work that these tests may be.
     """
 
     memory: int = 256 << 20
     disk: int = 2 << 30
     samples: int = 1_000_000
     seconds: float = float("inf")
+    work: float = float("inf")
 
 
 class OutOfTime(HlotoolError):
@@ -147,10 +151,13 @@ class Deadline:
 
 
 def _digest(array: Array) -> bytes:
-    content = np.ascontiguousarray(compared(array) if is_marked(array) else array)
-    hashed = hashlib.blake2b(str(array.dtype).encode(), digest_size=16)
-    hashed.update(content.reshape(-1).view(np.uint8).data)
-    return hashed.digest()
+    """For this process alone: Python's own hash takes an eighth of the time of those of `hashlib`.
+
+    Of a million values two have the same 64 bits by chance once in thirty million executions.
+    """
+    content = np.ascontiguousarray(compared(array) if is_marked(array) else array).reshape(-1).view(np.uint8)
+    pieces = (content[start : start + _PIECE].tobytes() for start in range(0, content.size, _PIECE))
+    return f"{array.dtype} {content.size} {list(map(hash, pieces))}".encode()
 
 
 def _specials(array: Array) -> tuple[bool, bool]:

@@ -7,7 +7,7 @@ cut.module, cut.inputs                            # inputs[i] is what parameter 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.edit import Editor, Names, add_computation
@@ -296,6 +296,19 @@ def extract(
         tuple(results),
         {original: clone.instructions[copy] for original, copy in copies.items()},
     )
+
+
+def part_for(module: Module, result: Instruction) -> Module:
+    """What a program does for one value of its entry, which is what it returns.
+
+    It takes all arguments, and shares its instructions and their computations with the program.
+    """
+    needed = set(cone([result]))
+    entry = module.entry
+    kept = [i for i in entry.instructions if i in needed or i.opcode == "parameter"]
+    entry = replace(entry, instructions=kept, root=result)
+    attributes = {k: v for k, v in module.attributes.items() if k in _INHERITED}
+    return replace(module, computations=reachable(entry), entry=entry, attributes=attributes)
 
 
 def _home(module: Module, members: Sequence[Instruction]) -> Computation:

@@ -211,10 +211,11 @@ class _Totals:
         self.worst_relative: Element | None = None
         self.joint = 0.0
         self.top: list[tuple[float, Element]] = []
+        self._last: tuple[int, _Compared] | None = None
 
     def add(self, start: int, expected: Array, actual: Array) -> None:
         """Take in a piece whose first element has flat position `start`."""
-        compared = _compare(expected, actual, self.element_type, self.tolerance)
+        compared = self.compared(start, expected, actual)
         self.unequal += int(compared.unequal.sum())
         self.nan += int(compared.nan.sum())
         self.inf += int(compared.inf.sum())
@@ -224,6 +225,12 @@ class _Totals:
             self._add_worst(start, expected, actual, compared, finite)
         if not compared.accepted.all():
             self._add_top(start, expected, actual, compared)
+
+    def compared(self, start: int, expected: Array, actual: Array) -> _Compared:
+        """A piece, element by element; the last one is kept."""
+        if self._last is None or self._last[0] != start:
+            self._last = start, _compare(expected, actual, self.element_type, self.tolerance)
+        return self._last[1]
 
     def _add_worst(
         self, start: int, expected: Array, actual: Array, compared: _Compared, finite: _Flags
@@ -249,8 +256,7 @@ class _Totals:
             excess = np.where(allowed > 0, compared.absolute / allowed, compared.absolute.astype(np.float64))
         excess[compared.nan | compared.inf] = math.inf
         excess[compared.accepted] = -1
-        chosen = np.argsort(-excess, kind="stable")[:TOP]
-        self.top += [(float(excess[i]), element(int(i))) for i in chosen if excess[i] >= 0]
+        self.top += [(float(excess[i]), element(int(i))) for i in _largest(excess) if excess[i] >= 0]
         self.top.sort(key=lambda item: (-item[0], item[1].index))
         del self.top[TOP:]
 
@@ -266,7 +272,8 @@ class _Totals:
             ulps = None
             if self.has_ulps:
                 ulps = int(ulp_distance(expected[i : i + 1], actual[i : i + 1], self.element_type)[0])
-            return Element(index, e, a, compared.absolute[i].item(), float(compared.relative[i]), ulps)
+            absolute, size = compared.absolute[i], compared.magnitude[i]
+            return Element(index, e, a, absolute.item(), float(absolute / size) if size else 0.0, ulps)
 
         return element
 
@@ -300,6 +307,13 @@ class _Totals:
         )
 
 
+def _largest(values: Array) -> Array:
+    """Positions of the `TOP` largest numbers, the largest first, of equal ones the first."""
+    least = np.partition(values, -min(TOP, values.size))[-min(TOP, values.size)]
+    near = np.flatnonzero(values >= least)
+    return near[np.argsort(-values[near], kind="stable")[:TOP]]
+
+
 def _scalar(value: Any, element_type: ElementType) -> Scalar:
     number: Scalar = value.item()
     return bool(number) if element_type is ElementType.PRED else number
@@ -309,14 +323,13 @@ def _histogram(expected: Array, actual: Array, totals: _Totals) -> tuple[BucketR
     """Mismatches by magnitude of the actual value; NaNs count with the largest magnitudes."""
     counts = np.zeros((2, len(_EDGES) + 1), np.int64)
     worst = np.zeros(len(_EDGES) + 1)
-    for _, e, a in _pieces(expected, actual):
-        compared = _compare(e, a, totals.element_type, totals.tolerance)
-        with np.errstate(all="ignore"):
-            bucket = np.searchsorted(_EDGES, np.abs(compared.actual.astype(_wide(compared.actual))))
-        wrong = bucket[~compared.accepted]
-        counts[0] += np.bincount(bucket, minlength=counts.shape[1])
-        counts[1] += np.bincount(wrong, minlength=counts.shape[1])
-        np.maximum.at(worst, wrong, compared.absolute[~compared.accepted])
+    for start, e, a in _pieces(expected, actual):
+        compared = totals.compared(start, e, a)
+        errors = np.where(compared.accepted, 0, compared.absolute)
+        for bucket, inside in enumerate(_buckets(compared.actual)):
+            if count := np.count_nonzero(inside):
+                counts[:, bucket] += count, np.count_nonzero(inside & ~compared.accepted)
+                worst[bucket] = max(worst[bucket], (errors * inside).max())
     edges = [0.0, *map(float, _EDGES), None]
     return tuple(
         BucketRecord(
@@ -331,8 +344,16 @@ def _histogram(expected: Array, actual: Array, totals: _Totals) -> tuple[BucketR
     )
 
 
-def _wide(values: Array) -> Any:
-    return values.dtype if values.dtype.kind in "fc" else np.float64
+def _buckets(values: Array) -> Iterator[_Flags]:
+    """Which values have a magnitude up to each edge and beyond the one before; the last ones are NaN, too."""
+    with np.errstate(all="ignore"):
+        magnitudes = np.abs(values if values.dtype.kind in "fc" else values.astype(np.float64))
+    before = np.zeros(values.shape, np.bool_)
+    for edge in _EDGES:
+        below = magnitudes <= edge
+        yield below ^ before
+        before = below
+    yield ~before
 
 
 #: Cells of a map at most: beyond that they stand for several elements each.
@@ -359,7 +380,7 @@ def heat_map(expected: Array, actual: Array, element_type: ElementType) -> HeatM
         errors = _errors(e, a, element_type)
         blocks = np.maximum.reduceat(np.maximum.reduceat(errors, down, axis=0), right, axis=1)
         np.maximum(cells, blocks, out=cells)
-    shown = [[None if np.isinf(error) else float(error) for error in row] for row in cells]
+    shown = [[None if math.isinf(error) else error for error in row] for row in cells.tolist()]
     return HeatMapRecord(rows=rows, columns=columns, cells=shown)
 
 

@@ -220,6 +220,10 @@ def _scale(magnitudes: npt.NDArray[np.float64]) -> float:
     largest = float(magnitudes.max())
     # Relative to the largest one, so that squares neither overflow nor vanish.
     root_mean_square = largest * math.sqrt(float(np.mean((magnitudes / largest) ** 2)))
+    small = np.count_nonzero(magnitudes < root_mean_square / _QUARTILES)
+    # The quartile, which takes longer to find, is then above that.
+    if small <= (magnitudes.size - 1) // 4:
+        return root_mean_square
     return min(root_mean_square, _QUARTILES * float(np.quantile(magnitudes, 0.25)))
 
 

@@ -33,6 +33,8 @@ OTHER_FUNCTIONS = frozenset({Verdict.DIFFERS, Verdict.UNEQUAL})
 _CHEAP = 5 * UNITS_PER_SECOND
 #: Seconds of each of the three parts of an unasked search: more than it takes after so little work.
 _PART_SECONDS = 20.0
+#: Work of an unasked search's trials, in comparisons like the one that it explains.
+_TRIALS = 12
 
 
 def with_divergence(
@@ -68,7 +70,7 @@ def with_divergence(
         return row
     if row.verdict is Verdict.RANGE:
         return _noted(row, "no instruction is wrong: a value is too large for its type") if wanted else row
-    budget = _budget(options, elapsed)
+    budget = _budget(options, work, elapsed)
 
     def search() -> DivergenceRecord:
         return _search(row, options, reference, tested, trial, budget)
@@ -101,7 +103,7 @@ def with_origin_of_spread(
         from hlotool.judge.locate.varying import Spread, origin_of_spread
 
         tell("looking for the instruction that differs from run to run")
-        spread, budget = Spread(cases, runs, is_wrong), _budget(options, elapsed)
+        spread, budget = Spread(cases, runs, is_wrong), _budget(options, work, elapsed)
         return origin_of_spread(options.backend, tested.module, trial.arguments, spread, budget)
 
     row = _searched(row, options, reference, tested, work, search)
@@ -224,11 +226,12 @@ def _noted(row: ModuleRecord, reason: str) -> ModuleRecord:
     return msgspec.structs.replace(row, divergence_missing=reason)
 
 
-def _budget(options: ReplayOptions, elapsed: float) -> Budget:
+def _budget(options: ReplayOptions, work: int, elapsed: float) -> Budget:
     """What the search may take, so that the module's own time limit stays far."""
     from hlotool.inputs.recorded_values import Budget
 
     if options.first_divergence:
         return Budget()
     limit = options.timeout if isinstance(options, RunOptions) else float("inf")
-    return Budget(seconds=min(_PART_SECONDS, max(0.0, limit - elapsed) / 5))
+    seconds = min(_PART_SECONDS, max(0.0, limit - elapsed) / 5)
+    return Budget(seconds=seconds, work=_TRIALS * work)

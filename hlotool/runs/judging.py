@@ -168,6 +168,8 @@ def _side(program: Program, trial: Trial, expected: Value) -> Side:
         runner = program.compiled_by(backend)
         return lambda: runner.run(trial.arguments, expected).value
 
-    alone = isinstance(program.runner, OneDevice)
-    watch = watching(program.module, trial.arguments) if alone else None
-    return Side(program.module, program.runner.result, execute, watch)
+    shape = program.runner.result
+    if not isinstance(program.runner, OneDevice):
+        return Side(program.module, shape, execute)
+    watch = watching(program.module, trial.arguments)
+    return Side(program.module, shape, execute, watch, trial.arguments)

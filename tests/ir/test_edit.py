@@ -6,7 +6,7 @@ import pytest
 
 from hlotool.ir.builder import array
 from hlotool.ir.edit import Names, add_computation, editing, is_ordered
-from hlotool.ir.edit_calls import cone, extract, inline, outline
+from hlotool.ir.edit_calls import cone, extract, inline, outline, part_for
 from hlotool.ir.edit_programs import clone_computation, clone_module, remove_dead_code
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.verifier import verify
@@ -232,6 +232,20 @@ def test_extract_several_results_and_what_is_handed_through() -> None:
     assert cut.module.name == "part"
     assert cut.module.is_scheduled
     assert verify(cut.module) == []
+
+
+def test_the_part_for_one_value_takes_all_arguments_and_shares_instructions() -> None:
+    module = parse_module(
+        """HloModule m
+        f { p = f32[] parameter(0) ROOT n = f32[] negate(p) }
+        ENTRY e { x = f32[] parameter(0) y = f32[] parameter(1) a = f32[] call(x), to_apply=f
+        b = f32[] sine(y) c = f32[] add(a, a) ROOT r = (f32[], f32[]) tuple(b, c) }"""
+    )
+    part = part_for(module, find(module, "c"))
+    assert verify(part) == []
+    assert part.entry.instructions == [find(module, name) for name in "xyac"]
+    assert [c.name for c in part.computations] == ["f", "e"]
+    assert [i.name for i in module.entry.instructions] == list("xyabcr")
 
 
 def test_cone_stops_at_its_height_but_takes_constants_along() -> None:

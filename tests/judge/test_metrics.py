@@ -90,6 +90,12 @@ def test_top_five_go_by_excess_over_the_tolerance() -> None:
     assert found.mismatched == 6
 
 
+def test_of_elements_as_far_off_the_first_are_the_top() -> None:
+    expected = np.zeros(40)
+    actual = np.where(np.arange(40) % 3 == 1, 2.0, 1.0)
+    assert [e.index[0] for e in _measure(expected, actual).top] == [1, 4, 7, 10, 13]
+
+
 @pytest.mark.parametrize("dtype", [np.int8, np.uint64, np.int64, ml_dtypes.int4, ml_dtypes.uint2, np.bool_])
 def test_integers_are_exact(dtype: type) -> None:
     expected: Array = np.array([0, 1, 1, 0]).astype(dtype)

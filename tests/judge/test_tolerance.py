@@ -88,6 +88,15 @@ def test_masked_values_do_not_hide_the_rest() -> None:
     assert leaf_scale(x, x) < 20
 
 
+@pytest.mark.parametrize("share", [0.2, 0.24, 0.26, 0.3, 0.9])
+def test_scale_is_at_most_eight_times_the_lower_quartile(share: float) -> None:
+    """As the docstring says, whether or not the quartile had to be found."""
+    x = np.abs(np.random.default_rng(1).standard_normal(1000)) + 1
+    x[: int(1000 * share)] *= 1e-3
+    typical = np.sqrt(np.mean(x**2))
+    assert leaf_scale(x, x) == pytest.approx(min(typical, 8 * np.quantile(x, 0.25)), rel=1e-12)
+
+
 def test_a_fault_does_not_excuse_itself() -> None:
     x = np.ones(10)
     assert leaf_scale(x, x * 1e6) == leaf_scale(x * 1e6, x) == 1

@@ -14,11 +14,12 @@ from hlotool.inputs.recorded_values import Budget, OutOfTime
 from hlotool.ir.arrays import Array
 from hlotool.ir.types import ShapeIndex, TupleShape, subshape
 from hlotool.judge.locate.blame import Blame
+from hlotool.judge.locate.likely import Likely
 from hlotool.judge.locate.likeness import is_uniform, rounding_of_one
 from hlotool.judge.locate.origins import is_constant
 from hlotool.judge.locate.pairing import Pairing
 from hlotool.judge.locate.recording import Execution, Subject, execute
-from hlotool.judge.locate.repair import EXPECTED_VALUE, Errors, best_repair
+from hlotool.judge.locate.repair import EXPECTED_VALUE, Errors, Narrowing, best_repair
 from hlotool.judge.locate.walk import find_blame
 
 #: Outputs that are followed back, until one explains the others.
@@ -128,26 +129,25 @@ def find_all(
     reference: Execution,
     tested: Execution,
     outputs: Sequence[ShapeIndex],
-    budget: Budget,
     pairing: Pairing,
+    narrowing: Narrowing,
 ) -> Iterator[Found]:
     """What each of some outputs comes from; operations that several of them come from only once.
 
     Args:
         reference: gives the expected values.
         tested: is compared with it.
-        outputs: shape indices of results that differ.
-        budget: how many seconds the search may take.
+        outputs: shape indices of results that differ, in the order in which they are followed back.
         pairing: of the two executions.
+        narrowing: puts values to the test.
     """
-    end = time.monotonic() + budget.seconds
     errors = _errors(reference, tested, outputs)
     known: set[Node] = set()
     for output in outputs[:_MOST_OUTPUTS]:
         # However late it is, one output is explained.
-        if known and time.monotonic() > end:
+        if known and time.monotonic() > narrowing.end:
             return
-        blame = find_blame(pairing, output, max(0.0, end - time.monotonic()))
+        blame = find_blame(pairing, output, narrowing)
         if blame.after in known or not _is_known_to_differ(pairing, blame, output):
             continue
         known.add(blame.after)
@@ -201,6 +201,7 @@ class Search:
     ) -> None:
         self._budget = budget
         self._numbers = numbers
+        self._narrowing: Narrowing | None = None
         self._open = ExitStack()
         try:
             self.reference = self._open.enter_context(closing(execute(reference, budget, is_wide)))
@@ -225,7 +226,10 @@ class Search:
         Raises:
             NotFound: no instruction is known to differ.
         """
-        found = list(find_all(self.reference, self.tested, outputs, self._budget, self.pairing))
+        likely = Likely(self.pairing, outputs)
+        self._narrowing = narrowing = Narrowing(self.pairing, likely, self._budget)
+        ordered = likely.outputs() if self.pairing.is_far else outputs
+        found = list(find_all(self.reference, self.tested, ordered, self.pairing, narrowing))
         if not found:
             raise NotFound("; ".join(["no instruction is known to differ", *self.notes()]))
         # Of operations whose repair mends as much, the first: the others read what it spoils.
@@ -247,6 +251,8 @@ class Search:
             yield "located in double precision"
         if self._numbers is not None:
             yield "located in exact arithmetic"
+        if self._narrowing is not None and self._narrowing.is_cut:
+            yield f"stopped after {self._narrowing.trials} trials of right values in wrong places"
         for side, execution in (("reference", self.reference), ("tested", self.tested)):
             trace = execution.entry.trace
             if trace.incomplete:

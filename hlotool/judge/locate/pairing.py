@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from math import isinf
 from typing import Any
+
+import numpy as np
 
 from hlotool.backends.field.values import numbered
 from hlotool.errors import HlotoolError
@@ -25,6 +27,7 @@ from hlotool.inputs.recorded_values import Sample
 from hlotool.ir.arrays import Array
 from hlotool.ir.attributes import Mesh, Sharding
 from hlotool.ir.types import subshape
+from hlotool.judge.locate.flow import Flow
 from hlotool.judge.locate.identity import (
     Dims,
     Name,
@@ -79,6 +82,7 @@ class Pairing:
     _by_bits: dict[Any, list[Node]] = field(default_factory=dict)
     _bits_after: dict[Any, list[Node]] = field(default_factory=dict)
     _distances: dict[tuple[Any, Any], float | None] = field(default_factory=dict)
+    _flows: tuple[Flow, Flow] | None = None
 
     def __post_init__(self) -> None:
         self._is_assembled = len(self.before.trace.stores) < len(self.after.trace.stores)
@@ -100,6 +104,14 @@ class Pairing:
         if self._others is None:
             self._others = self.elsewhere()
         return self._others
+
+    @property
+    def flows(self) -> tuple[Flow, Flow]:
+        """What values are made of, in the right program and in the wrong one."""
+        if self._flows is None:
+            before, after = self._named_before.values(), self._named_after.values()
+            self._flows = Flow(chain(*before)), Flow(chain(*after))
+        return self._flows
 
     def _all_before(self) -> Iterator[Node]:
         return (node for named in self._named_before.values() for node in named)
@@ -153,18 +165,21 @@ class Pairing:
         return apart is not None and apart <= self._limit(one)
 
     def is_near(self, value: Any, wanted: Node) -> bool:
-        """Whether a value is that of `wanted`, or within what rounding may do."""
-        return distance(wanted.value, value) <= self._limit(wanted)
+        """Whether a value is that of `wanted`, in whatever dimensions, or within what rounding may do."""
+        expected = wanted.value
+        if isinstance(expected, np.ndarray) and isinstance(value, np.ndarray) and value.size == expected.size:
+            value = value.reshape(expected.shape)
+        return distance(expected, value) <= self._limit(wanted)
 
     def is_far_off(self, one: Node, other: Node) -> bool:
         """Whether what one operation gives in both programs is apart by more than rounding, however little
         of it the results show.
         """
         apart = self.apart(one, other)
-        return self.twin_before(other) == one and apart is not None and apart > _rounding(one)
+        return self.twin_before(other) == one and apart is not None and apart > rounding_of_few(one)
 
     def _limit(self, one: Node) -> float:
-        limit = _rounding(one)
+        limit = rounding_of_few(one)
         if self.is_wide and limit:
             limit = thresholds.ROUNDED_CONSTANTS.value
         return min(limit, self.seen * thresholds.SHOWN.value)
@@ -328,7 +343,7 @@ def _may_be_one(one: Node, other: Node) -> bool:
     return at == there or len(at) != len(there)
 
 
-def _rounding(node: Node) -> float:
+def rounding_of_few(node: Node) -> float:
     """How far few operations may put a value off."""
     return rounding(subshape(node.instruction.shape, node.index), thresholds.FEW_OPERATIONS.value)
 

@@ -12,10 +12,9 @@ or by the value that it should have, and the whole program is run again.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -27,26 +26,26 @@ from hlotool.facts import thresholds
 from hlotool.facts.patterns import typical_magnitude
 from hlotool.inputs.evaluation import Evaluator, Way, fitted
 from hlotool.inputs.frames import FORMS, Node, frames_of, iteration_of, made, same_place
-from hlotool.inputs.recorded_values import Sample
+from hlotool.inputs.recorded_values import Budget, Sample
 from hlotool.ir.arrays import Array, Literal, flatten
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, strip_layouts
-from hlotool.judge.locate.blame import Blame
+from hlotool.judge.locate.blame import Blame, Matches
+from hlotool.judge.locate.identity import size_of
+from hlotool.judge.locate.likely import Likely
 from hlotool.judge.locate.likeness import (
     embedded_difference,
     holds_computation,
     is_uniform,
     same_operation,
 )
-from hlotool.judge.locate.origins import cone_sizes, is_constant
+from hlotool.judge.locate.origins import is_constant
 from hlotool.judge.locate.pairing import Pairing
 from hlotool.judge.locate.recording import Execution
+from hlotool.system.resources import work_done
 
 #: Values that are tried in all.
 _MOST_TRIALS = 2_000
-
-#: Where values that both programs have stand in the order of trials.
-_OUTSIDE = 2
 
 
 class Narrowing:
@@ -54,22 +53,36 @@ class Narrowing:
 
     Args:
         pairing: of the two executions.
+        likely: what is tried first.
+        budget: how long it may take, and how much work it may be.
+
+    Attributes:
         evaluator: computes parts of the wrong program again.
         end: time after which nothing new is tried (`time.monotonic`).
+        trials: values that were tried.
+        is_cut: whether there were more of them.
     """
 
-    def __init__(self, pairing: Pairing, evaluator: Evaluator, end: float) -> None:
+    def __init__(self, pairing: Pairing, likely: Likely, budget: Budget) -> None:
         self._pairing = pairing
-        self.evaluator = evaluator
-        self._end = end
-        self._left = _MOST_TRIALS
+        self._likely = likely
+        self._work_left = budget.work
+        self.evaluator = Evaluator()
+        self.end = time.monotonic() + budget.seconds
+        self.trials = 0
+        self.is_cut = False
+
+    def _is_spent(self) -> bool:
+        is_over = self._work_left <= 0 or time.monotonic() > self.end
+        self.is_cut = self.is_cut or is_over or self.trials >= _MOST_TRIALS
+        return self.is_cut
 
     def earliest(
         self,
         one: Node,
         other: Node,
         members: Sequence[Node],
-        boundary: Iterable[Node],
+        matches: Matches,
         candidates: Sequence[Node],
     ) -> tuple[Node, Node] | None:
         """What goes wrong first on the way to a value, and what it should be.
@@ -78,28 +91,31 @@ class Narrowing:
             one: the value as it should be.
             other: the value as it is.
             members: nodes that it is made of, up to values that the right program has, too.
-            boundary: those values; a fault can make a value equal to another one of the right program.
+            matches: those values; a fault can make a value equal to another one of the right program.
             candidates: nodes of the right program that their values may be found among.
         """
-        inside = set(members)
-        by_size: dict[int, list[Node]] = {}
-        for candidate in candidates:
-            if isinstance(kept := candidate.kept, Sample):
-                by_size.setdefault(prod(kept.dims), []).append(candidate)
         if is_uniform(one.value):
             return None
-        sizes = cone_sizes(other, members)
-        order = [
-            (int(self._pairing.is_known(m)), sizes[m], m)
-            for m in members
-            if m != other and not is_constant(m) and not self._pairing.is_right(m)
-        ]
-        order += [(_OUTSIDE, 0, m) for m in boundary if self._is_worth_it(m)]
-        for _, _, node in sorted(order, key=lambda item: item[:2]):
-            found = self._right_value(one, other, node, inside, by_size)
+        inside = set(members)
+        for node, values in self._turns(other, members, matches, candidates):
+            found = self._right_value(one, other, node, inside, values)
             if found is not None:
                 return found, node
         return None
+
+    def _turns(
+        self, other: Node, members: Sequence[Node], matches: Matches, candidates: Sequence[Node]
+    ) -> Iterator[tuple[Node, Sequence[Node]]]:
+        """Places with values to be tried there: a few likely ones in each, then all."""
+        places = self._likely.places(other, members)
+        for node in places:
+            yield node, self._likely.values(node, matches)
+        by_size: dict[int, list[Node]] = {}
+        for candidate in candidates:
+            if isinstance(candidate.kept, Sample):
+                by_size.setdefault(size_of(candidate), []).append(candidate)
+        for node in (*places, *filter(self._is_worth_it, matches)):
+            yield node, by_size.get(size_of(node), ())
 
     def _is_worth_it(self, node: Node) -> bool:
         return (
@@ -110,7 +126,7 @@ class Narrowing:
         )
 
     def _right_value(
-        self, one: Node, other: Node, node: Node, inside: set[Node], by_size: Mapping[int, Sequence[Node]]
+        self, one: Node, other: Node, node: Node, inside: set[Node], candidates: Sequence[Node]
     ) -> Node | None:
         kept = node.kept
         if not isinstance(kept, Sample):
@@ -121,33 +137,33 @@ class Narrowing:
             # What rounds, clamps or selects gives a right result of the right result itself.
             tried.add(one.kept.digest)
         way: Way | None = None
-        for candidate in by_size.get(prod(kept.dims), ()):
+        for candidate in candidates:
             if candidate.kept.digest in tried:
                 continue
             tried.add(candidate.kept.digest)
-            if self._left <= 0 or time.monotonic() > self._end:
+            if self._is_spent():
                 return None
             value = fitted(candidate.value, node)
             if value is None:
                 continue
-            way = way or self.evaluator.way(other, node, inside)
+            way = way or self.evaluator.way(other, node, self._pairing.flows[1].beyond(node))
             if way is None:
                 return None
-            self._left -= 1
+            self.trials += 1
+            before = work_done()
             result = way.value(value)
+            self._work_left -= work_done() - before
             is_right = result is not None and self._pairing.is_near(result, one)
-            if is_right and self._holds_elsewhere(one, other, node, candidate, inside):
+            if is_right and self._holds_elsewhere(one, way, candidate):
                 return candidate
         return None
 
-    def _holds_elsewhere(
-        self, one: Node, other: Node, node: Node, candidate: Node, inside: set[Node]
-    ) -> bool:
+    def _holds_elsewhere(self, one: Node, way: Way, candidate: Node) -> bool:
         """Whether the same change makes the value right in other places, as far as that is known.
 
         Those are the program on other arguments, and earlier iterations of the loop around it.
         """
-        pairing = self._pairing
+        pairing, other, node = self._pairing, way.root, way.place
         depth = len(iteration_of(other.frame)) - 1
         places: list[tuple[Pairing, int]] = [(elsewhere, 0) for elsewhere in pairing.others]
         places += [(pairing, -back) for back in (1, 2) if depth >= 0]
@@ -157,7 +173,7 @@ class Narrowing:
             (expected, source), (actual, target) = right, wrong
             if expected is None or source is None or actual is None or target is None:
                 continue
-            moved = {m for n in inside if (m := same_place(there.after, n, depth, shift)) is not None}
+            moved = {m for s in way.steps if (m := same_place(there.after, s.node, depth, shift)) is not None}
             value = fitted(source.value, target)
             if value is None:
                 continue

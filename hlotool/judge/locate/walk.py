@@ -9,7 +9,6 @@ is to blame that lies between this point and values that both programs have.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -64,13 +63,13 @@ from hlotool.judge.locate.pairing import Pairing
 from hlotool.judge.locate.repair import Narrowing
 
 
-def find_blame(pairing: Pairing, output: ShapeIndex, seconds: float = inf) -> Blame:
+def find_blame(pairing: Pairing, output: ShapeIndex, narrowing: Narrowing) -> Blame:
     """Follow the leaf `output` of both results back to where they part.
 
     Args:
         pairing: of the two executions.
         output: a leaf of the result that differs.
-        seconds: after which no other value is put to the test.
+        narrowing: puts other values to the test.
     """
     one = Node(pairing.before, pairing.before.computation.root, output)
     other = Node(pairing.after, pairing.after.computation.root, output)
@@ -79,7 +78,7 @@ def find_blame(pairing: Pairing, output: ShapeIndex, seconds: float = inf) -> Bl
     for each in (pairing, *(pairing.others if pairing.is_far else ())):
         ends = (Node(f, f.computation.root, output) for f in (each.before, each.after))
         each.seen = each.apart(*map(made, ends)) or inf
-    return _Walk(pairing, Narrowing(pairing, Evaluator(), time.monotonic() + seconds)).follow(one, other)
+    return _Walk(pairing, narrowing).follow(one, other)
 
 
 @dataclass(slots=True)

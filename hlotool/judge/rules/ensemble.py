@@ -247,6 +247,14 @@ class Ensemble:
             known.append(self.executed(run))
         return known[:count]
 
+    def for_output(self, number: int) -> Ensemble | None:
+        """Executions of what the side does for one output; None as `Side.for_output`."""
+        side = self.side.for_output(number)
+        if side is None:
+            return None
+        units = self.product_unit, self._asked, self._keeps, self.f64_unit
+        return Ensemble(side, self._seed, self._scale, self.clock, *units)
+
     def _factors(self, uncertain: frozenset[Instruction]) -> frozenset[Instruction]:
         """The constants that nothing but products of open precision reads: compilers fold their rounding."""
         constants = (i for i in uncertain if i.opcode == "constant")

@@ -8,6 +8,7 @@ which such values are rounded anew (`facts.compiler_made`).
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -30,6 +31,8 @@ from hlotool.judge.rules.freedoms import makes_pairs
 from hlotool.judge.rules.judgement import Leaf
 from hlotool.judge.tolerance import flips
 
+#: Elements that show that arrays are not equal, as a rule.
+_FEW = 64
 _FLOATS = frozenset(t for t in ElementType if t.is_inexact)
 
 
@@ -79,6 +82,7 @@ class Wide:
         self._reference = reference
         self._tested = tested
         self._glances: dict[int, WideFinding | None] = {}
+        self._uncertain: dict[Ensemble, frozenset[Instruction]] = {}
 
     @cached_property
     def available(self) -> bool:
@@ -123,11 +127,17 @@ class Wide:
         """Whether the difference dwarfs sums in other orders, too: where 1e30 and -1e30 are among the terms,
         f64 rounds as well. Unknown where the program cannot be executed once more.
         """
+        ensemble, number = self._reference.for_output(leaf.number), 0
+        uncertain = self._uncertain_in(self._reference)
+        if ensemble is None:
+            ensemble, number = self._reference, leaf.number
+        else:
+            uncertain &= frozenset(ensemble.side.module.instructions())
         try:
-            members = self._members(self._reference, int(thresholds.FIRST_WIDE_MEMBERS.value))
+            members = ensemble.wide_members(int(thresholds.FIRST_WIDE_MEMBERS.value), uncertain)
         except HlotoolError:
             return False
-        orders = [leaves[leaf.number] for leaves in members]
+        orders = [leaves[number] for leaves in members]
         unit = self._reference.f64_unit
         return _beside_rounding(leaf, expected, actual, orders, unit).ratio > thresholds.CERTAIN.value
 
@@ -197,8 +207,13 @@ class Wide:
 
     def _members(self, ensemble: Ensemble, count: int) -> list[list[Array]]:
         """Executions of one side with its uncertain values rounded anew."""
-        uncertain = self._uncertain[ensemble is self._tested]
-        return ensemble.wide_members(count, uncertain)
+        return ensemble.wide_members(count, self._uncertain_in(ensemble))
+
+    def _uncertain_in(self, ensemble: Ensemble) -> frozenset[Instruction]:
+        if ensemble not in self._uncertain:
+            other = self._reference if ensemble is self._tested else self._tested
+            self._uncertain[ensemble] = uncertain_values(ensemble.side.module, other.side.module)
+        return self._uncertain[ensemble]
 
     @cached_property
     def _jumps(self) -> bool:
@@ -213,16 +228,13 @@ class Wide:
             for i in self._reference.side.module.instructions()
         )
 
-    @cached_property
-    def _uncertain(self) -> tuple[frozenset[Instruction], frozenset[Instruction]]:
-        one, other = self._reference.side.module, self._tested.side.module
-        return uncertain_values(one, other), uncertain_values(other, one)
-
 
 def _equal(expected: Array, actual: Array) -> bool:
     """Equal up to what f64 makes of long programs; NaN equals NaN."""
     if expected.dtype.kind not in "fc":
         return bool(np.array_equal(expected, actual))
+    if _is_clearly_unequal(expected, actual):
+        return False
     with np.errstate(all="ignore"):
         same = (expected == actual) | (np.isnan(expected) & np.isnan(actual))
         magnitude = np.maximum(np.abs(expected), np.abs(actual))
@@ -230,6 +242,18 @@ def _equal(expected: Array, actual: Array) -> bool:
         scale = float(np.sqrt(np.mean(finite**2))) if finite.size else 0.0
         close = np.abs(expected - actual) <= thresholds.SAME_IN_F64.value * (magnitude + min(scale, 1e300))
         return bool(np.all(same | (close & np.isfinite(magnitude))))
+
+
+def _is_clearly_unequal(expected: Array, actual: Array) -> bool:
+    """Whether a few elements tell that two arrays are not `_equal`, whatever the others are."""
+    one, other = expected.reshape(-1), actual.reshape(-1)
+    some = slice(None, None, 1 + one.size // _FEW)
+    with np.errstate(all="ignore"):
+        # At least as large as what is typical of the magnitudes; not finite where something else is not.
+        typical = math.sqrt((np.vdot(one, one).real + np.vdot(other, other).real) / max(1, one.size))
+        magnitude = np.maximum(np.abs(one[some]), np.abs(other[some]))
+        allowed = 2 * thresholds.SAME_IN_F64.value * (magnitude + typical)
+        return bool((np.abs(one[some] - other[some]) > allowed).any())
 
 
 def _beside_rounding(

@@ -16,6 +16,7 @@ from hlotool.facts.dataflow import Leaves, join_leaves, leaf_facts
 from hlotool.facts.float_order import flush_threshold
 from hlotool.facts.result_facts import Facts
 from hlotool.ir.arrays import Array
+from hlotool.ir.edit_calls import part_for
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, ElementType, Shape, ShapeIndex, leaves
 from hlotool.judge.comparison import Comparison, LeafComparison, compare_values, part_at
@@ -35,6 +36,10 @@ CompareWith: TypeAlias = "Callable[[str, Array, Array], bool | str | None]"
 CompareExactly: TypeAlias = "Callable[[float, int], ExactResult]"
 
 
+#: A part of a program that is not much less is not worth being compiled for itself.
+_MOST = 0.75
+
+
 @dataclass(frozen=True, eq=False)
 class Side:
     """One program of a judgement, and how it can be executed.
@@ -44,6 +49,7 @@ class Side:
         shape: of its result.
         execute: runs it on the arguments of the judgement, on one device or many.
         watch: runs it under a probe; None where it runs on several devices.
+        arguments: of the judgement; None likewise.
         kept: legal executions of it, by what they were drawn with, for the next result that is judged.
     """
 
@@ -51,7 +57,18 @@ class Side:
     shape: Shape
     execute: Execute
     watch: Callable[[Backend, Probe], Value] | None = None
+    arguments: Sequence[Value] | None = None
     kept: dict[object, Any] = field(default_factory=dict)
+
+    def for_output(self, number: int) -> Side | None:
+        """What the program does for one output; None where that is most of it, or cannot be told apart."""
+        entry = self.module.entry
+        is_told = entry.root.opcode == "tuple" and all(o.array_type is not None for o in entry.root.operands)
+        if self.arguments is None or not is_told or any(i.control_predecessors for i in entry.instructions):
+            return None
+        part = part_for(self.module, entry.root.operands[number])
+        is_most = len(part.entry.instructions) > _MOST * len(entry.instructions)
+        return None if is_most else side_of(part, self.arguments)
 
 
 def side_of(module: Module, arguments: Sequence[Value]) -> Side:
@@ -61,7 +78,7 @@ def side_of(module: Module, arguments: Sequence[Value]) -> Side:
         executable = backend.compile(module)
         return lambda: executable.run(arguments)
 
-    return Side(module, module.entry.root.shape, execute, watching(module, arguments))
+    return Side(module, module.entry.root.shape, execute, watching(module, arguments), arguments)
 
 
 def watching(module: Module, arguments: Sequence[Value]) -> Callable[[Backend, Probe], Value]:
