@@ -29,7 +29,7 @@ from hlotool.backends.cuda.codegen.prelude import prelude
 from hlotool.backends.cuda.codegen.schedules import Buffer, Kernel, Part, kind_of
 from hlotool.backends.cuda.kernel_backend import KernelBackend
 from hlotool.backends.cuda.machine import SharedMemory
-from hlotool.backends.numpy import plan
+from hlotool.backends.numpy import threads
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.plan import Plan, Run, owns_item
 from hlotool.backends.numpy.registry import Calling
@@ -148,10 +148,10 @@ def _launcher(path: str, name: str) -> Launcher:
     function.restype = None
 
     def launch(pointers: int, grid: int) -> None:
-        shares = plan.thread_count() * _SHARES if grid >= _SEVERAL else 1
+        shares = threads.thread_count() * _SHARES if grid >= _SEVERAL else 1
         edges = [grid * share // shares for share in range(shares + 1)]
         # Other threads run meanwhile: calls of C functions let go of the interpreter's lock.
-        plan.each(lambda part: function(pointers, grid, *part), list(pairwise(edges)))
+        threads.each(lambda part: function(pointers, grid, *part), list(pairwise(edges)))
 
     return launch
 

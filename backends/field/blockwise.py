@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hlotool.backends.numpy.blocks import block_indices
-from hlotool.backends.numpy.plan import each
+from hlotool.backends.numpy.threads import each
 from hlotool.ir.arrays import Array
 
 #: 64-bit numbers of any dimensions.

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from hlotool.backends.field.blockwise import Words
 from hlotool.backends.field.words import MODULO_P, MODULO_Q, P, Q, join, multiply, split
-from hlotool.backends.numpy.plan import spans
+from hlotool.backends.numpy.threads import spans
 
 Floats = npt.NDArray[np.float64]
 

@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from hlotool.backends.numpy.floats import foreign
-from hlotool.backends.numpy.plan import each, is_blas_single, spans
 from hlotool.backends.numpy.precision import finish, native, native_dtype
+from hlotool.backends.numpy.threads import each, is_blas_single, spans
 from hlotool.ir.arrays import Array
 from hlotool.ir.types import ElementType
 

@@ -5,12 +5,15 @@ dimensions.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from hlotool.backends.numpy.integers import carrier, is_sub_byte, wrap
 from hlotool.backends.numpy.lowering import Lowering
-from hlotool.backends.numpy.precision import narrow, widen
+from hlotool.backends.numpy.precision import every_value, narrower, to_f32, widen
 from hlotool.backends.numpy.registry import Kernel
 from hlotool.ir.arrays import Array, dtype_of
 from hlotool.ir.module import Instruction
@@ -142,17 +145,39 @@ def adapt(function: Function, operand_types: list[ElementType], result_type: Ele
         return _mixed(function, operand_types, result_type)
     operand_type = operand_types[0]
     if operand_type.is_narrow_float:
-        return _narrow_float(function, operand_type, result_type)
+        is_short = len(operand_types) == 1 and result_type is operand_type
+        return _looked_up(function, operand_type) if is_short else _narrow_float(function, result_type)
     if is_sub_byte(operand_type):
         return _sub_byte(function, operand_type, result_type)
     return function
 
 
-def _narrow_float(function: Function, operand_type: ElementType, result_type: ElementType) -> Function:
-    def kernel(*operands: Any) -> Any:
-        return narrow(function(*[widen(o, operand_type) for o in operands]), result_type)
+def _narrow_float(function: Function, result_type: ElementType) -> Function:
+    rounded = narrower(result_type)
+    return lambda *operands: rounded(function(*map(to_f32, operands)))
+
+
+#: From so many elements on a function of one narrow float is looked up: there are 2^16 of them at most.
+_MANY = 1 << 17
+
+
+def _looked_up(function: Function, element_type: ElementType) -> Function:
+    computed, dtype = _narrow_float(function, element_type), dtype_of(element_type)
+    bits = np.dtype(f"u{dtype.itemsize}")
+
+    def kernel(x: Any) -> Any:
+        if x.size < _MANY or x.dtype != dtype or not x.flags.c_contiguous:
+            return computed(x)
+        return np.take(_results(function, element_type), x.view(bits), mode="wrap")
 
     return kernel
+
+
+@lru_cache(maxsize=32)
+def _results(function: Function, element_type: ElementType) -> Array:
+    """Of every narrow float of a type, by its bits."""
+    results: Array = narrower(element_type)(function(every_value(dtype_of(element_type))))
+    return results
 
 
 def _sub_byte(function: Function, operand_type: ElementType, result_type: ElementType) -> Function:

@@ -38,8 +38,18 @@ def foreign(array: Any) -> ForeignArray | None:
     return own
 
 
-def maximum(a: Array, b: Array) -> Array:
-    """The larger; NaN if either is NaN; +0 is larger than -0 (NumPy returns either of two zeros)."""
+def maximum(a: Array, b: Array, out: Array | None = None) -> Array:
+    """The larger; NaN if either is NaN; +0 is larger than -0 (NumPy returns either of two zeros).
+
+    Where one operand is a number it may be written to `out`, which may be one of the operands.
+    """
+    limit = _limit(a, b)
+    if limit is not None:
+        x, number = limit
+        limited = np.clip(x, number, np.inf, out=out)
+        if number == 0 and not np.signbit(number):
+            limited += 0  # -0 becomes +0
+        return limited
     result = np.maximum(a, b)
     if not has_negative_zero(result):
         return result
@@ -47,13 +57,36 @@ def maximum(a: Array, b: Array) -> Array:
     return np.where(result == 0, zero, result)
 
 
-def minimum(a: Array, b: Array) -> Array:
-    """The smaller; NaN if either is NaN; -0 is smaller than +0."""
+def minimum(a: Array, b: Array, out: Array | None = None) -> Array:
+    """The smaller; NaN if either is NaN; -0 is smaller than +0. As `maximum` with `out`."""
+    limit = _limit(a, b)
+    if limit is not None and (limit[1] != 0 or not np.signbit(limit[1])):
+        return np.clip(limit[0], -np.inf, limit[1], out=out)
     result = np.minimum(a, b)
     if not (has_negative_zero(a) or has_negative_zero(b)):
         return result
     zero = np.where(np.signbit(a) | np.signbit(b), _zero(result, -0.0), _zero(result, 0.0))
     return np.where(result == 0, zero, result)
+
+
+def _limit(a: Array, b: Array) -> tuple[Array, Any] | None:
+    """Many elements, and the number, not NaN, that the other operand is or repeats without taking memory.
+
+    NumPy's `clip` takes a third of the time of `maximum` then, and leaves zeros as they are.
+    """
+    if foreign(a) is not None or foreign(b) is not None:
+        return None
+    for x, other in ((a, b), (b, a)):
+        if x.size < _MANY or any(other.strides) or other.shape not in ((), x.shape):
+            continue
+        number = other[(0,) * other.ndim]
+        if number == number:
+            return x, number
+    return None
+
+
+#: From so many elements on it is worth finding out whether an operand is a number.
+_MANY = 4096
 
 
 def has_negative_zero(a: Array) -> bool:
@@ -62,7 +95,7 @@ def has_negative_zero(a: Array) -> bool:
         return False
     bits = a.view(signed_dtype(a))
     least = bits.min(initial=0) if bits.ndim else bits
-    return bool(least == np.iinfo(bits.dtype).min)
+    return int(least) == -1 << 8 * bits.itemsize - 1
 
 
 def _zero(like: Array, value: float) -> Any:

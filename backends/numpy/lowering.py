@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hlotool.backends.base import TOKEN
-from hlotool.backends.numpy.blocks import Unit
-from hlotool.backends.numpy.grouping import fused
-from hlotool.backends.numpy.plan import Plan, Step
+from hlotool.backends.numpy.blocks import Unit, code_of
+from hlotool.backends.numpy.grouping import fused, is_member
+from hlotool.backends.numpy.inlining import Body, distinct, inlined
+from hlotool.backends.numpy.plan import Code, Plan
 from hlotool.backends.numpy.registry import RULES, Kernel, Reading, Rule
 from hlotool.errors import ElidedConstant, Unsupported, VerificationError
 from hlotool.facts.work import Prices
@@ -40,6 +41,7 @@ class Lowering:
         self.grid = grid
         self._policy = policy
         self._plans: dict[Computation, Plan] = {}
+        self._bodies: dict[Any, Body] = {}
         self._prices = Prices()
 
     @property
@@ -101,14 +103,13 @@ class Lowering:
 
     def build(self, computation: Computation, kernel: Callable[[Instruction], Kernel]) -> Plan:
         """A plan whose kernels come from `kernel` (vectorised evaluation of scalar computations)."""
-        slots = _assign_slots(computation)
-        template: list[Any] = [None] * len(slots)
+        known: dict[Instruction, Any] = {}
         units = []
         left_out: set[Instruction] = set()
         for instruction in _execution_order(computation):
-            known = self.known_value(instruction)
-            if known is not None:
-                template[slots[instruction]] = known
+            value = self.known_value(instruction)
+            if value is not None:
+                known[instruction] = value
             elif not left_out.isdisjoint(instruction.operands):
                 element = _tuple_element(instruction)
                 if element is None or element in left_out:
@@ -122,14 +123,20 @@ class Lowering:
                     if instruction in _needed(computation):
                         raise
                     left_out.add(instruction)
-        steps = _steps(units, computation.root, slots)
-        quick_units = fused(units, computation.root) if self.fuses_loops else units
-        quick_steps = _steps(quick_units, computation.root, slots) if quick_units is not units else None
-        template.extend([None] * (len(slots) - len(template)))
-        read = {o for unit in units for o in unit.operands} | {computation.root}
-        unused = [slots[p] for p in computation.parameters if p not in read]
-        root = slots[computation.root]
-        return Plan(computation, steps, template, root, unused, quick_steps, self._prices)
+        parameters = computation.parameters
+        seen = code_of(units, parameters, known, computation.root)
+        if not self.fuses_loops:
+            return Plan(computation, seen, prices=self._prices)
+        body = inlined(computation, units, known, self._bodies)
+        if not any(map(is_member, body.units)):
+            return Plan(computation, seen, prices=self._prices)
+
+        def quick() -> Code:
+            return code_of(fused(list(distinct(body)), body.root), parameters, body.known, body.root)
+
+        plan = Plan(computation, seen, quick, body.called, self._prices)
+        self._bodies[plan] = body
+        return plan
 
     def known_value(self, instruction: Instruction) -> Any:
         """The value of a constant; None for what has to be executed."""
@@ -201,13 +208,6 @@ def literal_value(literal: Literal) -> Any:
     return array
 
 
-def _assign_slots(computation: Computation) -> dict[Instruction, int]:
-    """Parameters take the first slots in order of their numbers, the rest follow the text."""
-    order = computation.parameters
-    order += [i for i in computation.instructions if i.opcode != "parameter"]
-    return {instruction: slot for slot, instruction in enumerate(order)}
-
-
 def _execution_order(computation: Computation) -> list[Instruction]:
     """Textual order, except that tuples are taken apart at once.
 
@@ -228,21 +228,3 @@ def _execution_order(computation: Computation) -> list[Instruction]:
         if instruction.opcode != "get-tuple-element":
             emit(instruction)
     return order
-
-
-def _steps(units: Sequence[Unit], root: Instruction, slots: dict[Instruction, int]) -> list[Step]:
-    """The steps that execute `units` in order; values made on the way get new slots.
-
-    Every step frees what it is the last to read, and what the step before it made in vain.
-    """
-    last_use = {operand: position for position, unit in enumerate(units) for operand in unit.operands}
-    last_use[root] = len(units)
-    steps = []
-    unread: set[int] = set()
-    for position, unit in enumerate(units):
-        result = slots.setdefault(unit.result, len(slots))
-        dying = {slots[o] for o in unit.operands if last_use[o] == position} | unread
-        operands = tuple(slots[o] for o in unit.operands)
-        steps.append(Step(unit.kernel, operands, result, tuple(dying), unit.result))
-        unread = set() if unit.result in last_use else {result}
-    return steps

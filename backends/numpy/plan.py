@@ -3,20 +3,16 @@
 Arguments are checked against the entry's parameters; an exception of a kernel becomes a typed error that
 names the instruction.
 
-An operand may be overwritten when nothing else holds its buffer. NumPy and BLAS work outside of Python's
-global lock.
+An operand may be overwritten when nothing else holds its buffer.
 """
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -27,7 +23,6 @@ from hlotool.facts.work import Prices
 from hlotool.ir.arrays import Array
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import TOKEN
-from hlotool.system.resources import usable_cores
 
 if TYPE_CHECKING:
     from hlotool.backends.numpy.lockstep import Device
@@ -102,6 +97,47 @@ class Step:
     instruction: Instruction
 
 
+#: A step as the interpreter loop reads it; the last item tells a calling kernel.
+_Call: TypeAlias = tuple[Callable[..., Any], tuple[int, ...], int, tuple[int, ...], bool]
+
+
+@dataclass(frozen=True)
+class Code:
+    """How a computation is executed.
+
+    Attributes:
+        steps: in order.
+        template: what lies in the slots before a run; arguments take the first ones.
+        root: slot of the result.
+        unused: slots of arguments that nothing reads.
+        calls: the steps, as the interpreter loop reads them.
+    """
+
+    steps: Sequence[Step]
+    template: list[Any]
+    root: int
+    unused: Sequence[int]
+
+    @cached_property
+    def calls(self) -> list[_Call]:
+        """See `Code`."""
+        return [
+            (s.kernel.function, s.operands, s.result, s.dying, True)
+            if isinstance(s.kernel, Calling)
+            else (s.kernel, s.operands, s.result, s.dying, False)
+            for s in self.steps
+        ]
+
+    def slots(self, arguments: list[Any]) -> list[Any]:
+        """What lies in the slots when a run begins; takes over the arguments."""
+        slots = self.template.copy()
+        slots[: len(arguments)] = arguments
+        arguments.clear()
+        for slot in self.unused:
+            slots[slot] = None
+        return slots
+
+
 class Plan:
     """A computation ready to run; call it with a list of arguments, one per parameter.
 
@@ -110,39 +146,34 @@ class Plan:
 
     Attributes:
         computation: what it executes.
-        steps: one per instruction: what runs under the eyes of a probe.
-        fused: what runs otherwise; the same bits, quicker.
-        root: slot of the result.
-        unused: slots of arguments that nothing reads.
-        instructions: that `steps` execute.
+        seen: one step per instruction: what runs under the eyes of a probe.
+        quick: what runs otherwise, made when it does so first; the same bits.
+        instructions: that it executes.
         price: units of work of one execution, apart from loops and branches within it, which count theirs.
-    """
 
-    __slots__ = (
-        *("_code", "_prices", "_seen_code", "_template"),
-        *("computation", "fused", "instructions", "root", "steps", "unused"),
-    )
+    Args:
+        make_quick: makes `quick`; without it, that is `seen`.
+        called: instructions of other computations that `quick` executes.
+    """
 
     def __init__(
         self,
         computation: Computation,
-        steps: Sequence[Step],
-        template: list[Any],
-        root: int,
-        unused: Sequence[int],
-        fused: Sequence[Step] | None = None,
+        seen: Code,
+        make_quick: Callable[[], Code] | None = None,
+        called: frozenset[Instruction] = frozenset(),
         prices: Prices | None = None,
     ) -> None:
         self.computation = computation
-        self.steps = tuple(steps)
-        self.fused = tuple(fused) if fused is not None else self.steps
-        self.root = root
-        self.unused = tuple(unused)
-        self.instructions = frozenset(step.instruction for step in self.steps)
-        self._template = template
+        self.seen = seen
+        self.instructions = called.union(step.instruction for step in seen.steps)
+        self._make_quick = make_quick or (lambda: seen)
         self._prices = prices or Prices()
-        self._seen_code = [_code(step) for step in self.steps]
-        self._code = [_code(step) for step in self.fused] if fused is not None else self._seen_code
+
+    @cached_property
+    def quick(self) -> Code:
+        """See `Plan`."""
+        return self._make_quick()
 
     @property
     def price(self) -> int:
@@ -151,18 +182,14 @@ class Plan:
 
     def __call__(self, arguments: list[Any], run: Run | None = None) -> Any:
         run = run or Run()
-        slots = self._template.copy()
-        slots[: len(arguments)] = arguments
-        arguments.clear()
-        for slot in self.unused:
-            slots[slot] = None
         if run.probe is not None or (
             run.reading is not None and not run.reading.readers.keys().isdisjoint(self.instructions)
         ):
-            return self._run_seen(slots, run)
-        result = -1
+            return self._run_seen(arguments, run)
+        code, result = self.quick, -1
+        slots = code.slots(arguments)
         try:
-            for kernel, operands, result, dying, calling in self._code:
+            for kernel, operands, result, dying, calling in code.calls:
                 values = [slots[i] for i in operands]
                 for i in dying:
                     slots[i] = None
@@ -170,15 +197,16 @@ class Plan:
         except HlotoolError:
             raise
         except Exception as error:
-            raise failure(_instruction(self.fused, result), error) from error
-        return slots[self.root]
+            raise failure(_instruction(code.steps, result), error) from error
+        return slots[code.root]
 
-    def _run_seen(self, slots: list[Any], run: Run) -> Any:
+    def _run_seen(self, arguments: list[Any], run: Run) -> Any:
         """Step by step, shown to the probe of the run; what dies is the kernel's own all the same."""
+        slots = self.seen.slots(arguments)
         probe, readers = run.probe, run.reading.readers if run.reading is not None else {}
         result = -1
         try:
-            for step, (kernel, operands, result, dying, calling) in zip(self.steps, self._seen_code):
+            for step, (kernel, operands, result, dying, calling) in zip(self.seen.steps, self.seen.calls):
                 values = [slots[i] for i in operands]
                 reader = readers.get(step.instruction)
                 after = None if reader is None else reader(values)
@@ -193,19 +221,12 @@ class Plan:
         except HlotoolError:
             raise
         except Exception as error:
-            raise failure(_instruction(self.steps, result), error) from error
-        return slots[self.root]
+            raise failure(_instruction(self.seen.steps, result), error) from error
+        return slots[self.seen.root]
 
 
 def _instruction(steps: Sequence[Step], result: int) -> Instruction:
     return next(s.instruction for s in steps if s.result == result)
-
-
-def _code(step: Step) -> tuple[Callable[..., Any], tuple[int, ...], int, tuple[int, ...], bool]:
-    """The step as the interpreter loop reads it; the last item tells a calling kernel."""
-    calling = isinstance(step.kernel, Calling)
-    function = step.kernel.function if isinstance(step.kernel, Calling) else step.kernel
-    return function, step.operands, step.result, step.dying, calling
 
 
 def owned(array: Array, count: int) -> bool:
@@ -272,112 +293,5 @@ def _exclusive_count() -> int:
     source = Instruction("source", "iota", TOKEN)
     sink = Instruction("sink", "copy", TOKEN, (source,))
     steps = [Step(make, (), 0, (), source), Step(look, (0,), 1, (0,), sink)]
-    Plan(Computation("probe", [source, sink], sink), steps, [None, None], 1, ())([])
+    Plan(Computation("probe", [source, sink], sink), Code(steps, [None, None], 1, ()))([])
     return seen[0]
-
-
-Part = TypeVar("Part")
-
-#: Environment variable: how many cores one execution may use; without it, all that the process may use.
-VARIABLE = "HLOTOOL_THREADS"
-
-#: More threads than this wait for memory rather than work.
-_MOST = 16
-
-
-@cache
-def thread_count() -> int:
-    """How many threads work on one instruction."""
-    chosen = os.environ.get(VARIABLE, "")
-    if chosen.isdecimal() and int(chosen):
-        return int(chosen)
-    return min(_MOST, usable_cores())
-
-
-@cache
-def is_blas_single() -> bool:
-    """Whether each product of matrices stays in the thread that asks for it."""
-    return os.environ.get("OPENBLAS_NUM_THREADS") == "1"
-
-
-def each(function: Callable[[Part], object], parts: Sequence[Part]) -> None:
-    """Call `function` with every part, in any order, some at the same time.
-
-    The calling thread takes part too and does not wait for threads that have not begun: where other processes
-    take the cores, it does all of the work by itself. An exception ends the work.
-    """
-    work = _Work(function, parts)
-    helpers = min(thread_count(), len(parts)) - 1
-    if helpers < 1:
-        work()
-        return
-    begun = [_pool().submit(copy_context().run, work) for _ in range(helpers)]  # the context holds errstate
-    try:
-        work()
-    finally:
-        running = [helper for helper in begun if not helper.cancel()]
-        errors = [helper.exception() for helper in running]
-        work.forget()
-    for error in errors:
-        if error is not None:
-            raise error
-
-
-class _Work:
-    """Takes the parts that have not been taken yet, one after the other."""
-
-    def __init__(self, function: Callable[[Part], object], parts: Sequence[Part]) -> None:
-        self._function: Callable[[Part], object] | None = function
-        self._waiting = iter(parts)
-
-    def __call__(self) -> None:
-        function = self._function
-        if function is not None:
-            for part in self._waiting:  # asking a list's iterator is atomic
-                function(part)
-
-    def forget(self) -> None:
-        """Hold no arrays any more: a helper that was called off too late to know still holds this."""
-        self._function = None
-        self._waiting = iter(())
-
-
-def spans(size: int, count: int) -> Iterator[slice]:
-    """Cut `size` into at most `count` slices of equal length, the last perhaps shorter."""
-    step = -(-size // max(1, count)) or 1
-    return (slice(start, min(size, start + step)) for start in range(0, size, step))
-
-
-@cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(thread_count() - 1, thread_name_prefix="hlotool")
-
-
-#: Elements of one operand that are worked on together, unless a row is longer.
-_ELEMENTS = 1 << 16
-
-
-def by_rows(function: Callable[[Sequence[Array]], Sequence[Array]], arrays: Sequence[Array]) -> list[Array]:
-    """`function(arrays)`, computed in parts.
-
-    Args:
-        function: looks at each row, which is what lies along the last dimension, on its own. The leading
-            dimensions of its results are those of its operands.
-        arrays: the operands, of equal leading dimensions.
-    """
-    *leading, _ = arrays[0].shape
-    parts = max(a.size for a in arrays) // _ELEMENTS + 1
-    if parts == 1 or max(leading, default=1) == 1:
-        return list(function(arrays))
-    axis = leading.index(max(leading))
-    first, *others = ((slice(None),) * axis + (span,) for span in spans(leading[axis], parts))
-    values = function([a[first] for a in arrays])
-    results = [np.empty((*leading, v.shape[-1]), v.dtype) for v in values]
-    _store(results, first, values)
-    each(lambda rows: _store(results, rows, function([a[rows] for a in arrays])), others)
-    return results
-
-
-def _store(results: Sequence[Array], rows: tuple[slice, ...], values: Sequence[Array]) -> None:
-    for result, value in zip(results, values):
-        result[rows] = value

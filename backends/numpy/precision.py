@@ -28,6 +28,8 @@ from hlotool.backends.numpy.integers import carrier, every, is_sub_byte, once, w
 from hlotool.ir.arrays import Array, dtype_of, integer_limits
 from hlotool.ir.types import ElementType
 
+Conversion: TypeAlias = Callable[[Array], Array]
+
 
 def compute_dtype(element_type: ElementType) -> np.dtype[Any]:
     """The dtype in which arithmetic on `element_type` is done."""
@@ -44,11 +46,18 @@ def narrow(value: Array, element_type: ElementType) -> Array:
 
     f4 and f6 have no NaN: -0 takes its place, as on XLA's CPU.
     """
+    return narrower(element_type)(value)
+
+
+@cache
+def narrower(element_type: ElementType) -> Conversion:
+    """`narrow` to that type."""
     if not element_type.is_narrow_float:
-        return value
+        return _identity
+    dtype = dtype_of(element_type)
     if element_type.is_always_finite:
-        value = np.where(np.isnan(value), F32.type(-0.0), value)
-    return from_f32(value, dtype_of(element_type))
+        return lambda value: from_f32(np.where(np.isnan(value), F32.type(-0.0), value), dtype)
+    return lambda value: from_f32(value, dtype)
 
 
 def limited(value: Array, element_type: ElementType) -> Array:
@@ -93,7 +102,7 @@ def _dense_to_f32(values: Array) -> Array:
     dtype = values.dtype
     if values.size < _SMALL or dtype.itemsize > 2 or dtype == _BF16:
         return values.astype(F32)
-    wide: Array = np.take(_values(dtype), values.view(_PATTERNS[dtype.itemsize]), mode="wrap")
+    wide: Array = np.take(every_value(dtype), values.view(_PATTERNS[dtype.itemsize]), mode="wrap")
     return wide
 
 
@@ -109,7 +118,7 @@ def from_f32(values: Array, dtype: np.dtype[Any]) -> Array:
 
 
 @cache
-def _values(dtype: np.dtype[Any]) -> Array:
+def every_value(dtype: np.dtype[Any]) -> Array:
     """Every value of a type, by its bits, as f32."""
     patterns: Array = np.arange(1 << (8 * dtype.itemsize)).astype(_PATTERNS[dtype.itemsize])
     return patterns.view(dtype).astype(F32)
@@ -150,8 +159,6 @@ def finish(value: Array, element_type: ElementType) -> Array:
         return wrap(value, element_type)
     return narrow(value.astype(compute_dtype(element_type), copy=False), element_type)
 
-
-Conversion: TypeAlias = Callable[[Array], Array]
 
 _F32 = np.dtype(np.float32)
 

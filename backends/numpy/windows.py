@@ -194,9 +194,13 @@ class IndexWindows:
 
         The arrays are int64 and broadcast to the batch dimensions: those of `indices` without the vector's.
         """
+        return {d: as_int64(start) for d, start in self.given(indices).items()}
+
+    def given(self, indices: Array) -> dict[int, Array]:
+        """The same in the type that `indices` have."""
         rank = indices.ndim - (self.index_vector_dim < indices.ndim)
         components = [indices] if self.index_vector_dim == indices.ndim else self._components(indices)
-        starts = {d: as_int64(c) for d, c in zip(self.start_map, components)}
+        starts = dict(zip(self.start_map, components))
         for operand_dim, index_dim in self.batching:
             axis = index_dim - (index_dim > self.index_vector_dim)
             along = [-1 if a == axis else 1 for a in range(rank)]
@@ -218,6 +222,15 @@ def as_int64(indices: Array) -> Array:
     return indices.astype(np.int64)
 
 
+def clamped(indices: Array, last: int) -> Array:
+    """Indices of any integer type as s64, moved into [0, `last`]."""
+    has_bits = indices.size and indices.dtype.kind in "iu"
+    # A negative number is a large one of the unsigned type.
+    if has_bits and indices.view(f"u{indices.dtype.itemsize}").max() <= last:
+        return indices.astype(np.int64, copy=False)
+    return np.clip(as_int64(indices), 0, last)
+
+
 @dataclass(frozen=True, slots=True)
 class Rows:
     """An array seen as a list of rows: the dimensions that every window takes whole, if they come last.
@@ -236,16 +249,20 @@ class Rows:
         """Row numbers that the windows cover, of shape [batch…, leading window sizes…]."""
         count = len(self.leading)
         shape = (*batch_shape, *window[:count])
-        result = np.zeros((1,) * len(shape), np.int64)
+        result: Array | None = None
         for dim in range(count):
             stride = prod(self.leading[dim + 1 :])
             if window[dim] > 1:
                 along = [-1 if axis == len(batch_shape) + dim else 1 for axis in range(len(shape))]
-                result = result + (np.arange(window[dim]) * stride).reshape(along)
+                result = _sum(result, (np.arange(window[dim]) * stride).reshape(along))
             if dim in starts:
                 start = starts[dim] if stride == 1 else starts[dim] * stride
-                result = result + start.reshape((*start.shape, *(1,) * count))
-        return np.broadcast_to(result, shape)
+                result = _sum(result, start.reshape((*start.shape, *(1,) * count)))
+        return np.broadcast_to(np.int64(0) if result is None else result, shape)
+
+
+def _sum(result: Array | None, more: Array) -> Array:
+    return more if result is None else result + more
 
 
 def rows(sizes: Sequence[int], window: Sequence[int], started: Sequence[int]) -> Rows:

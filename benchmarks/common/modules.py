@@ -47,7 +47,7 @@ class BenchmarkModule:
     """A module to measure.
 
     Attributes:
-        group: `bulk`, `program` (of `programs`), `untuned` or `dump`.
+        group: `bulk`, `program` (of `programs`), `untuned`, `fresh` or `dump`.
         name: for the table.
         text: HLO.
     """
@@ -68,6 +68,7 @@ def benchmark_modules(paths: list[str], only: str = "") -> Iterator[BenchmarkMod
         for name, text in _BULK.items():
             if re.search(only, name):
                 yield BenchmarkModule("bulk", name, f"HloModule {name}\n{text}")
+        from benchmarks.common.fresh import fresh_programs
         from benchmarks.common.programs import program_texts
         from benchmarks.common.untuned import untuned_programs
 
@@ -75,6 +76,8 @@ def benchmark_modules(paths: list[str], only: str = "") -> Iterator[BenchmarkMod
             yield BenchmarkModule("program", name, text)
         for name, text in program_texts(only, untuned_programs):
             yield BenchmarkModule("untuned", name, text)
+        for name, text in program_texts(only, fresh_programs):
+            yield BenchmarkModule("fresh", name, text)
     for path in map(Path, paths or [ROOT / "corpus" / "jax", ROOT / "corpus" / "tf"]):
         for file in sorted(path.rglob("*before_optimizations.txt")) if path.is_dir() else [path]:
             name = f"{file.parent.name}/{file.name.removesuffix('.before_optimizations.txt')}"

@@ -4,11 +4,11 @@
                                        [--evaluator-python PYTHON]
 
 PATH: HLO files or dump directories (their before_optimizations stages); default: single operations on much
-data, JAX programs (`programs.py`, and `untuned.py`) and the corpus. Times are milliseconds; `single` is
-parse + plan + first run (XLA: parse + compile + first run), `run` the fastest later run, each in a fresh
-process after imports. `cpu/XLA` compares the processor time of a run, of all threads, which other processes
-on the machine disturb less. `eval` is eval_module; `evaluator` needs a Python with jaxlib 0.4.13 (see
-evaluator_child.py).
+data, JAX programs (`programs.py`, `untuned.py` and `fresh.py`) and the corpus. Times are milliseconds;
+`single` is parse + plan + first run (XLA: parse + compile + first run), `run` the fastest later run, each in
+a fresh process after imports. `cpu/XLA` compares the processor time of a run, of all threads, which other
+processes on the machine disturb less. `eval` is eval_module; `evaluator` needs a Python with jaxlib 0.4.13
+(see evaluator_child.py).
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def summary(rows: Sequence[Row]) -> Iterator[str]:
         yield _speedup(f"(b) single shot, XLA / hlotool, {group}", ratios, least_share=0.8)
     long = [r for r in rows if r.is_long]
     yield _slowdown("(c) run / XLA's run", [r.run / r.xla_run for r in long], goals=(3, 10))
-    for group in ("program", "untuned"):
+    for group in ("program", "untuned", "fresh"):
         ratios = [r.processor_ratio for r in long if r.module.group == group]
         yield _slowdown(f"    in processor time, {group}", ratios, goals=(1.5, 5))
 

@@ -39,7 +39,7 @@ ALLOWED: dict[str, str] = {
         hlotool/checks/offload/positions.py:VIEWS
         hlotool/checks/offload/walk.py:_AFTER_SLICE
         hlotool/checks/inspect/traffic.py:_nested_reads
-        hlotool/rewrite/passes/cleanup.py:_UNIQUE
+        hlotool/facts/expressions.py:_UNIQUE
         hlotool/rewrite/passes/fusion_facts.py:_ALWAYS
         hlotool/rewrite/passes/fusion_facts.py:_CHEAP
         hlotool/rewrite/passes/fusion_facts.py:_CHEAP_REAL

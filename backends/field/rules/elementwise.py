@@ -20,9 +20,10 @@ from hlotool.backends.field.trial import Trial
 from hlotool.backends.field.values import held_instruction, is_complex, is_float, pair, parts
 from hlotool.backends.field.words import P, Q, Words
 from hlotool.backends.numpy.elementwise import for_sizes
-from hlotool.backends.numpy.kernels.reduce import fold_pairs, reduce_monoid, rows_of
+from hlotool.backends.numpy.kernels.reduce import fold_pairs, rows_of
 from hlotool.backends.numpy.lanes import lanes
 from hlotool.backends.numpy.ordering import Monoid, find_monoids
+from hlotool.backends.numpy.reductions import reduce_monoid
 from hlotool.backends.numpy.registry import RULES, Kernel
 from hlotool.facts.scalar_form import scalar_form
 from hlotool.facts.signs import Order

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hlotool.backends.numpy.plan import each
+from hlotool.backends.numpy.threads import each
 from hlotool.ir.arrays import Array
 
 #: Elements perturbed together: they stay in the processor's cache.

@@ -13,9 +13,9 @@ from hlotool.backends.numpy.contraction import multiply_matrices, operand_dtype,
 from hlotool.backends.numpy.floats import foreign
 from hlotool.backends.numpy.kernels.dot import refuse_structure
 from hlotool.backends.numpy.lowering import Lowering
-from hlotool.backends.numpy.plan import each, spans
 from hlotool.backends.numpy.precision import finish, native, sum_dtype
 from hlotool.backends.numpy.registry import Kernel, lowers
+from hlotool.backends.numpy.threads import each, spans
 from hlotool.backends.numpy.windows import (
     Entry,
     Sight,

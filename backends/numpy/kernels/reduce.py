@@ -11,24 +11,15 @@ import numpy as np
 from hlotool.backends.numpy.lanes import Lanes, lanes
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.ordering import Domain, Monoid
-from hlotool.backends.numpy.plan import by_rows, each, spans
 from hlotool.backends.numpy.precision import Conversion, converter
+from hlotool.backends.numpy.reductions import reduce_monoid
 from hlotool.backends.numpy.registry import Kernel, lowers
+from hlotool.backends.numpy.threads import by_rows
 from hlotool.backends.numpy.windows import output_sizes, window_slices
 from hlotool.ir.arrays import Array
 from hlotool.ir.attributes import WindowDim
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType, TupleShape, array_shapes
-
-#: From so many elements on NumPy sums them pairwise.
-_PAIRWISE = 8
-
-#: Smaller arrays are reduced as fast in one call.
-_LARGE = 4096
-
-#: Larger arrays are reduced in parts of about so many elements, which are so wide in the dimension whose
-#: elements are neighbours in memory.
-_VERY_LARGE, _PART, _WIDE = 1 << 19, 1 << 17, 1 << 9
 
 #: From inputs and initial values to results.
 _Reduce = Callable[[Sequence[Array], Sequence[Array]], Sequence[Array]]
@@ -83,61 +74,6 @@ def _strategy(combine: Lanes, axes: tuple[int, ...]) -> _Reduce:
         return lambda inputs, inits: [reduce_monoid(m, x, i, axes) for m, x, i in zip(monoids, inputs, inits)]
     fold = fold_pairs if combine.is_choice else fold_in_order
     return lambda inputs, inits: fold(combine, [rows_of(x, axes) for x in inputs], inits)
-
-
-def reduce_monoid(monoid: Monoid, x: Array, init: Array, axes: tuple[int, ...]) -> Array:
-    """Reduce `x` over `axes` through the monoid's ufunc."""
-    domain = monoid.domain(x, init)
-    values, start = domain.values
-    if axes == (x.ndim - 1,) and 0 < x.shape[-1] < _PAIRWISE and x.size >= _LARGE and x.dtype.kind != "c":
-        return _reduce_columns(monoid.ufunc, values, start, domain)
-    kept = [d for d in range(x.ndim) if d not in axes]
-    longest = max(kept, key=lambda d: x.shape[d], default=None)
-    parts = _parts(values, longest) if longest is not None and x.size >= _VERY_LARGE else 1
-    if longest is None or parts < 2:
-        return domain.restore(monoid.ufunc.reduce(values, axis=axes, dtype=domain.dtype, initial=start))
-    return domain.restore(_reduce_in_parts(monoid.ufunc, domain, axes, longest, parts))
-
-
-def _parts(values: Array, along: int) -> int:
-    """How many parts of a dimension that is kept are reduced on their own.
-
-    NumPy takes narrow ones five times as long as the whole; of single columns it makes pairwise sums.
-    """
-    size, parts = values.shape[along], values.size // _PART
-    is_narrow = values.strides[along] == values.itemsize and size < parts * _WIDE
-    return max(1, size // _WIDE) if is_narrow and size > parts else parts
-
-
-def _reduce_in_parts(ufunc: np.ufunc, domain: Domain, axes: tuple[int, ...], along: int, parts: int) -> Array:
-    """Parts of the result at the same time; `along` is a dimension that is kept."""
-    values, start = domain.values
-    result = np.empty([size for d, size in enumerate(values.shape) if d not in axes], domain.dtype)
-    target = along - sum(axis < along for axis in axes)
-
-    def reduce_part(span: slice) -> None:
-        part, out = values[(slice(None),) * along + (span,)], result[(slice(None),) * target + (span,)]
-        ufunc.reduce(part, axis=axes, dtype=domain.dtype, initial=start, out=out)
-
-    each(reduce_part, list(spans(values.shape[along], parts)))
-    return result
-
-
-def _reduce_columns(ufunc: np.ufunc, values: Array, start: Array, domain: Domain) -> Array:
-    def reduce_rows(rows: Sequence[Array]) -> list[Array]:
-        return [domain.restore(_combine_columns(ufunc, rows[0], start.astype(domain.dtype)))[..., None]]
-
-    (result,) = by_rows(reduce_rows, [values])
-    return result[..., 0]
-
-
-def _combine_columns(ufunc: np.ufunc, values: Array, start: Array) -> Array:
-    """The reduction over a short last dimension, all rows at once; in NumPy's order, ten times as fast."""
-    columns = [values[..., i] for i in range(values.shape[-1])]
-    total: Array = columns[0].astype(start.dtype) if ufunc is np.add else ufunc(start, columns[0])
-    for column in columns[1:]:
-        ufunc(total, column, out=total)
-    return ufunc(start, total) if ufunc is np.add else total
 
 
 def rows_of(x: Array, axes: tuple[int, ...]) -> Array:

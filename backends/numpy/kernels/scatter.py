@@ -17,7 +17,7 @@ from hlotool.backends.numpy.lanes import Combine, Lanes, combiner, lanes
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.plan import owned
 from hlotool.backends.numpy.registry import Kernel, lowers
-from hlotool.backends.numpy.windows import IndexWindows, Rows, rows, window_slices
+from hlotool.backends.numpy.windows import IndexWindows, clamped, rows, window_slices
 from hlotool.ir.arrays import Array
 from hlotool.ir.attributes import WindowDim
 from hlotool.ir.module import Instruction
@@ -208,8 +208,8 @@ def _selected(
     return selected
 
 
-#: Row numbers computed at once, which bounds the memory for them.
-_CHUNK = 1 << 23
+#: Row numbers computed at once: they stay in the second-level cache.
+_CHUNK = 1 << 16
 
 
 @lowers("gather")
@@ -241,10 +241,7 @@ def gather(instruction: Instruction, lowering: Lowering) -> Kernel:
         if not prod(sizes):
             zeros = np.zeros((*batch_shape, *kept), operand.dtype)
             return _arrange(zeros, len(batch_shape), offset_dims)
-        starts = windows.starts(indices)
-        for dim, start in starts.items():
-            starts[dim] = np.clip(start, 0, operand.shape[dim] - sizes[dim])
-        taken = _take(operand, starts, sizes, batch_shape)
+        taken = _take(operand, windows.given(indices), sizes, batch_shape)
         return _arrange(taken.reshape((*batch_shape, *kept)), len(batch_shape), offset_dims)
 
     return kernel
@@ -260,26 +257,22 @@ def _take(
     whole = operand[tuple(slice(None) if d in starts else slice(0, n) for d, n in enumerate(sizes))]
     split = rows(whole.shape, sizes, list(starts))
     source = whole.reshape((-1, split.row))
-    if not batch_shape or result.size // split.row <= _CHUNK:
-        return _take_rows(source, split, starts, sizes, batch_shape).reshape(result.shape)
+
+    def take(part: Array, starts: dict[int, Array], batch_shape: tuple[int, ...]) -> None:
+        inside = {d: clamped(s, whole.shape[d] - sizes[d]) for d, s in starts.items()}
+        positions = split.positions(inside, sizes, batch_shape)
+        # All positions are inside; NumPy is a third slower where it has to look.
+        np.take(source, positions, axis=0, mode="wrap", out=part.reshape((*positions.shape, split.row)))
+
+    if not batch_shape:
+        take(result, starts, ())
+        return result
     step = max(1, _CHUNK // max(1, result[0].size // split.row))
     for first in range(0, batch_shape[0], step):
         part = {d: s if len(s) == 1 else s[first : first + step] for d, s in starts.items()}
-        shape = (min(step, batch_shape[0] - first), *batch_shape[1:])
         chunk = result[first : first + step]
-        chunk[...] = _take_rows(source, split, part, sizes, shape).reshape(chunk.shape)
+        take(chunk, part, (len(chunk), *batch_shape[1:]))
     return result
-
-
-def _take_rows(
-    source: Array,
-    split: Rows,
-    starts: dict[int, Array],
-    sizes: Sequence[int],
-    batch_shape: tuple[int, ...],
-) -> Array:
-    # All positions are inside; NumPy is a third slower where it has to look.
-    return np.take(source, split.positions(starts, sizes, batch_shape), axis=0, mode="wrap")
 
 
 def _arrange(taken: Array, batch_rank: int, offset_dims: Sequence[int]) -> Array:

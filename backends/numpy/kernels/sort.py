@@ -13,8 +13,8 @@ from hlotool.backends.numpy.executions.ties import TieOrder, order_of_ties
 from hlotool.backends.numpy.lanes import Lanes, lanes, vectorised
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.ordering import first_in_order, stable_order, take_along_last
-from hlotool.backends.numpy.plan import by_rows
 from hlotool.backends.numpy.registry import Kernel, lowers
+from hlotool.backends.numpy.threads import by_rows
 from hlotool.facts.scalar_form import ScalarForm, select_outputs
 from hlotool.ir.arrays import Array
 from hlotool.ir.module import Instruction

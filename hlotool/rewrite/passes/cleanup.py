@@ -4,21 +4,21 @@ constant_folding.cc, tuple_simplifier.cc.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from hlotool.errors import HlotoolError, UsageError
+from hlotool.facts.expressions import ExpressionKeys, is_interchangeable
 from hlotool.ir.arrays import Literal
-from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.edit import Editor, editing, with_attributes
 from hlotool.ir.edit_calls import cone, extract
 from hlotool.ir.edit_programs import remove_dead_code
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.opcodes import Class, Trait, opcodes_with
-from hlotool.ir.types import ArrayShape, BufferShape, TupleShape, leaves
+from hlotool.ir.types import ArrayShape, TupleShape
 from hlotool.ir.walk import call_order, call_sites, has_side_effect, users
 from hlotool.rewrite.passes.base import Context, Evaluator
 
@@ -95,10 +95,6 @@ def _return_only(body: Computation, positions: list[int]) -> None:
         edit.remove(old)
 
 
-#: Opcodes whose instances are not interchangeable: they stand for a place, a pair, or a barrier.
-_UNIQUE = opcodes_with(Trait.FORWARDS, Trait.ORDERS, Trait.ASYNC) | {"copy-done", "copy-start", "parameter"}
-
-
 @dataclass(frozen=True, slots=True)
 class Cse:
     """Compute equal expressions once: same operation, operands, attributes and layouts."""
@@ -107,70 +103,20 @@ class Cse:
 
     def run(self, module: Module, context: Context) -> None:
         """See `Pass.run`."""
-        keys = _Keys()
+        keys = ExpressionKeys()
         for computation in call_order(module):
             _merge(computation, keys, context, module.is_scheduled)
 
 
-def _merge(computation: Computation, keys: _Keys, context: Context, scheduled: bool) -> None:
+def _merge(computation: Computation, keys: ExpressionKeys, context: Context, scheduled: bool) -> None:
     seen: dict[Hashable, Instruction] = {}
     with editing(computation) as edit:
         for instruction in edit:
-            if not _is_interchangeable(instruction, scheduled):
+            if not is_interchangeable(instruction, scheduled):
                 continue
             first = seen.setdefault(keys.instruction(instruction, id), instruction)
             if first is not instruction and edit.is_read(instruction) and context.spend(instruction.opcode):
                 edit.replace(instruction, first)
-
-
-def _is_interchangeable(instruction: Instruction, scheduled: bool) -> bool:
-    """Copies of a scheduled program keep buffers apart and must stay."""
-    return (
-        instruction.opcode not in _UNIQUE
-        and not (scheduled and instruction.opcode == "copy")
-        and not instruction.control_predecessors
-        and "output_to_operand_aliasing" not in instruction.attributes
-        and not any(isinstance(leaf, BufferShape) for _, leaf in leaves(instruction.shape))
-        and not has_side_effect(instruction)
-    )
-
-
-class _Keys:
-    """Keys that are equal only for what computes the same."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[Hashable, int] = {}
-        self._computations: dict[Computation, int] = {}
-
-    def instruction(self, instruction: Instruction, operand: Callable[[Instruction], int]) -> Hashable:
-        """A key of the operation, its operands as `operand` numbers them."""
-        literal = instruction.literal
-        attributes = sorted(instruction.attributes.items(), key=lambda item: item[0])
-        return (
-            instruction.opcode,
-            instruction.shape,
-            tuple(map(operand, instruction.operands)),
-            tuple((name, self._value(value)) for name, value in attributes),
-            # A value that is not known equals nothing but itself.
-            literal if literal is None or literal.has_elided else literal.key,
-            instruction.parameter_number,
-        )
-
-    def _computation(self, computation: Computation) -> int:
-        """The same number for computations that do the same."""
-        if computation not in self._computations:
-            places = {i: n for n, i in enumerate(computation.instructions)}
-            body = tuple(self.instruction(i, places.__getitem__) for i in computation.instructions)
-            key = (body, places[computation.root], computation.execution_thread)
-            self._computations[computation] = self._numbers.setdefault(key, len(self._numbers))
-        return self._computations[computation]
-
-    def _value(self, value: AttributeValue) -> Hashable:
-        if isinstance(value, Computation):
-            return self._computation(value)
-        if isinstance(value, tuple):
-            return tuple(self._computation(v) if isinstance(v, Computation) else v for v in value)
-        return value
 
 
 #: Not worth a constant: they say the same in less space.

@@ -178,6 +178,42 @@ def test_comparison_of_floats() -> None:
         assert less.all()
 
 
+CORNERS = [-NAN, -INF, -1.0, -1e-45, -0.0, 0.0, 1e-45, 1.0, INF, NAN]
+
+
+@pytest.mark.parametrize("direction", ["LT", "LE", "EQ", "GT"])
+@pytest.mark.parametrize("values", [CORNERS, [-INF, -1.0, 0.0, 0.0, 1e-45, INF]])
+def test_total_order_of_many(values: list[float], direction: str) -> None:
+    """As that of few, with special numbers and without."""
+    a = values * 1000
+    b = a[1:] + a[:1]
+    attributes = f", direction={direction}, type=TOTALORDER"
+    many = apply("compare", "f32", a, b, result="pred", attributes=attributes)
+    few = apply("compare", "f32", values, values[1:] + values[:1], result="pred", attributes=attributes)
+    assert many.tolist() == few.tolist() * 1000
+
+
+@pytest.mark.parametrize("kind", ["f32", "f64"])
+@pytest.mark.parametrize("opcode", ["maximum", "minimum"])
+@pytest.mark.parametrize("number", CORNERS)
+def test_extrema_of_many_numbers_and_one(kind: str, opcode: str, number: float) -> None:
+    """As those of equally many."""
+    text = f"""HloModule m
+ENTRY e {{
+  x = {kind}[6000] parameter(0)
+  n = {kind}[] parameter(1)
+  w = {kind}[6000] broadcast(n), dimensions={{}}
+  a = {kind}[6000] {opcode}(x, w)
+  b = {kind}[6000] {opcode}(w, x)
+  ROOT r = ({kind}[6000], {kind}[6000]) tuple(a, b)
+}}"""
+    dtype = DTYPES[ELEMENT_TYPES[kind]]
+    x = np.array(CORNERS * 600, dtype)
+    for result in run(text, [x, dtype.type(number)]):
+        expected = apply(opcode, kind, CORNERS, [number] * len(CORNERS))
+        assert_same(result, np.tile(expected, 600).tolist())
+
+
 def test_clamp_prefers_the_upper_limit() -> None:
     """operation_semantics.md#clamp; NaN in any operand is NaN."""
     result = apply("clamp", "f32", [0.0, 5.0, NAN, 0.0], [-1.0, 3.0, 1.0, NAN], [2.0, 1.0, 2.0, 1.0])

@@ -6,7 +6,6 @@ are compared with. Blocks are made tiny, so that small arrays have many of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +13,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.differential import leaves, parse
+from support.blockwise import blocks_in, groups, same_bits
+from support.differential import parse
 
 from hlotool.backends.numpy import NumpyBackend, blocks, grouping
-from hlotool.backends.numpy.blocks import Blocks, block_indices
+from hlotool.backends.numpy.blocks import block_indices
 from hlotool.backends.numpy.grouping import MAY_RETURN_OPERAND
-from hlotool.backends.numpy.lowering import Lowering
-from hlotool.backends.numpy.plan import Plan
-from hlotool.backends.numpy.registry import RULES, Calling
+from hlotool.backends.numpy.registry import RULES
 from hlotool.errors import BackendCrashed, HlotoolError, Unsupported
 from hlotool.inputs.generate import generate_inputs
-from hlotool.ir.module import Module
 from hlotool.ir.opcodes import OPCODES, Class
 from hlotool.lab.conformance.generators.cases import random_array
 
@@ -39,33 +36,6 @@ def tiny_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def array(kind: str, dims: tuple[int, ...], seed: int) -> Any:
     return random_array(np.random.default_rng(seed), kind, dims)
-
-
-def groups(text: str) -> list[list[str]]:
-    """The opcodes of each group of the entry computation."""
-    module = parse(text)
-    return [[step.instruction.opcode for step in group.steps] for group in _groups(module)]
-
-
-def _groups(module: Module) -> Iterator[Blocks]:
-    plan: Plan = Lowering(module).plan(module.entry)
-    for step in plan.fused:
-        if isinstance(step.kernel, Calling) and isinstance(step.kernel.function, Blocks):
-            yield step.kernel.function
-
-
-def same_bits(module: Module, arguments: list[Any]) -> list[Any]:
-    """Run in groups and one by one, compare, and return the result."""
-    executable = NumpyBackend().compile(module)
-    before = [np.array(leaf) for leaf in leaves(tuple(arguments))]
-    together = leaves(executable.run(arguments))
-    one_by_one = leaves(executable.run(arguments, probe=lambda instruction, value: None))
-    for a, b in zip(together, one_by_one, strict=True):
-        assert (a.dtype, a.shape) == (b.dtype, b.shape)
-        assert a.tobytes() == b.tobytes()
-    for old, now in zip(before, leaves(tuple(arguments)), strict=True):
-        assert old.tobytes() == now.tobytes(), "an argument was modified"
-    return together
 
 
 CHAIN = """HloModule chain
@@ -196,7 +166,7 @@ def test_results_overwrite_only_what_nobody_reads(lines: str) -> None:
 
 
 def test_a_dying_operand_becomes_the_result() -> None:
-    group = next(_groups(parse(REUSE.format(lines="ROOT a = f32[4,4] add(s, y)"))))
+    group = next(blocks_in(parse(REUSE.format(lines="ROOT a = f32[4,4] add(s, y)"))))
     held, dying = np.ones((4, 4), np.float32), np.ones((4, 4), np.float32)
     address = dying.ctypes.data
     values = [dying, held]

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hlotool.backends.numpy.precision import F32, from_f32, to_f32
+from hlotool.backends.numpy import elementwise
+from hlotool.backends.numpy.precision import F32, from_f32, narrow, to_f32
 from hlotool.ir.arrays import DTYPES
 from hlotool.ir.types import ElementType
 
@@ -74,3 +75,23 @@ def test_every_f32_rounds_as_astype_does(dtype: Any) -> None:
     for start in range(0, 1 << 32, step):
         values = np.arange(start, start + step, dtype=np.int64).astype(np.uint32).view(F32)
         assert_same(from_f32(values, dtype), values.astype(dtype))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ElementType if kind.is_narrow_float], ids=str)
+def test_functions_of_many_numbers_are_looked_up(kind: ElementType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table has what is computed for each number."""
+    calls = []
+
+    def function(x: Any) -> Any:
+        calls.append(x.size)
+        return np.exp(x)
+
+    monkeypatch.setattr(elementwise, "_MANY", 1 << 12)
+    kernel = elementwise.adapt(function, [kind], kind)
+    every = patterns(DTYPES[kind])
+    many = np.resize(every, (2, 1 << 16))
+    expected = narrow(np.exp(to_f32(every)), kind)
+    assert_same(kernel(many), np.resize(expected, many.shape))
+    assert calls == [every.size]
+    assert_same(kernel(many.T), np.resize(expected, many.shape).T)
+    assert_same(kernel(many[0, :100]), np.resize(expected, 100))

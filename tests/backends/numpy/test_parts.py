@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from support.differential import Array, run
 
-from hlotool.backends.numpy import plan
-from hlotool.backends.numpy.kernels import reduce, scatter
+from hlotool.backends.numpy import reductions, threads
+from hlotool.backends.numpy.kernels import scatter
 from hlotool.lab.conformance.generators.cases import random_array
 
 
@@ -18,7 +18,7 @@ def in_parts(text: str, arguments: list[Any], monkeypatch: pytest.MonkeyPatch) -
     (at_once,) = run(text, arguments)
     monkeypatch.setattr(scatter, "_PART_ELEMENTS", 1)
     monkeypatch.setattr(scatter, "_PART_ELEMENTS", 1)
-    monkeypatch.setattr(plan, "_ELEMENTS", 1)
+    monkeypatch.setattr(threads, "_ELEMENTS", 1)
     (in_parts,) = run(text, arguments)
     return at_once, in_parts
 
@@ -101,7 +101,7 @@ ENTRY e {{
 
 @pytest.mark.parametrize("opcode", ["add", "maximum"])
 def test_short_reductions(opcode: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reduce, "_LARGE", 1)
+    monkeypatch.setattr(reductions, "_LARGE", 1)
     text = f"""HloModule m
 f {{
   a = f32[] parameter(0)
@@ -118,8 +118,8 @@ ENTRY e {{
 
 
 def test_few_columns_are_reduced_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reduce, "_VERY_LARGE", 1)
-    monkeypatch.setattr(reduce, "_PART", 64)
+    monkeypatch.setattr(reductions, "_VERY_LARGE", 1)
+    monkeypatch.setattr(reductions, "_PART", 64)
     x = random_array(np.random.default_rng(0), "f32", (4, 50, 6))
     text = """HloModule m
 sum {

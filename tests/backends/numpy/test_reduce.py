@@ -8,7 +8,7 @@ import pytest
 from support.differential import check, run, slow
 
 import hlotool
-from hlotool.backends.numpy.kernels import reduce
+from hlotool.backends.numpy import reductions
 from hlotool.lab.conformance.generators.cases import random_array
 from hlotool.parser.reader import parse_module
 
@@ -321,15 +321,20 @@ ENTRY e {
 
 @pytest.mark.parametrize("kind", ["f32", "f64", "bf16", "s32", "u8", "pred"])
 @pytest.mark.parametrize("opcode", ["add", "multiply", "maximum", "minimum"])
-@pytest.mark.parametrize("columns", [1, 2, 3, 7])
-def test_short_last_dimensions(kind: str, opcode: str, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Column by column gives the bits of NumPy's own reduction."""
-    text = simple(kind, opcode, f"40,30,{columns}", "2", "40,30")
+@pytest.mark.parametrize("columns", [1, 2, 3, 7, 8, 9, 15])
+@pytest.mark.parametrize(("dimension", "result"), [(2, "40,30"), (1, "40,{columns}")])
+def test_short_last_dimensions(
+    kind: str, opcode: str, columns: int, dimension: int, result: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Column by column, or many rows of few columns at a time, gives the bits of NumPy's own reduction."""
+    dims = f"40,30,{columns}"
+    text = simple(kind, opcode, dims, str(dimension), result.format(columns=columns))
     rng = np.random.default_rng(0)
     arguments = [random_array(rng, kind, (40, 30, columns)), random_array(rng, kind, ())]
-    monkeypatch.setattr(reduce, "_LARGE", 1)
+    monkeypatch.setattr(reductions, "_LARGE", 1)
+    monkeypatch.setattr(reductions, "_PART", 500)
     (by_columns,) = run(text, arguments)
-    monkeypatch.setattr(reduce, "_LARGE", 1 << 60)
+    monkeypatch.setattr(reductions, "_LARGE", 1 << 60)
     (at_once,) = run(text, arguments)
     assert by_columns.tobytes() == at_once.tobytes()
 

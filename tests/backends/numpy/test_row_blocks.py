@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from support.differential import run
 
-from hlotool.backends.numpy import plan
-from hlotool.backends.numpy.plan import by_rows
+from hlotool.backends.numpy import threads
+from hlotool.backends.numpy.threads import by_rows
 from hlotool.lab.conformance.generators.cases import random_array
 
 
@@ -18,7 +18,7 @@ from hlotool.lab.conformance.generators.cases import random_array
 def test_every_row_is_seen_once(
     dims: tuple[int, ...], elements: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plan, "_ELEMENTS", elements)
+    monkeypatch.setattr(threads, "_ELEMENTS", elements)
     x, y = (np.random.default_rng(seed).normal(size=dims) for seed in range(2))
     total, first = by_rows(lambda rows: [rows[0] + rows[1], rows[0][..., :1]], [x, y])
     assert np.array_equal(total, x + y)
@@ -70,7 +70,7 @@ def test_kernels(text: str, kinds: tuple[str, ...], monkeypatch: pytest.MonkeyPa
     rng = np.random.default_rng(0)
     arguments: list[Any] = [random_array(rng, kind, (6, 7, 4)) for kind in kinds]
     at_once = run(text, arguments)
-    monkeypatch.setattr(plan, "_ELEMENTS", 16)
+    monkeypatch.setattr(threads, "_ELEMENTS", 16)
     in_parts = run(text, arguments)
     for a, b in zip(at_once, in_parts, strict=True):
         assert a.tobytes() == b.tobytes()

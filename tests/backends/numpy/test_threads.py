@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from support.budget import HUNG
 
-from hlotool.backends.numpy import NumpyBackend, contraction, plan
+from hlotool.backends.numpy import NumpyBackend, contraction, threads
 from hlotool.inputs.generate import generate_inputs
 from hlotool.parser.reader import parse_module
 
@@ -23,33 +23,33 @@ def fresh_settings() -> Iterator[None]:
 
 
 def forget() -> None:
-    for setting in (plan.thread_count, plan.is_blas_single, plan._pool):
+    for setting in (threads.thread_count, threads.is_blas_single, threads._pool):
         setting.cache_clear()
 
 
 @pytest.mark.parametrize(("value", "expected"), [("3", 3), ("1", 1)])
 def test_the_environment_says_how_many(value: str, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(plan.VARIABLE, value)
-    assert plan.thread_count() == expected
+    monkeypatch.setenv(threads.VARIABLE, value)
+    assert threads.thread_count() == expected
 
 
 @pytest.mark.parametrize("value", ["", "0", "many"])
 def test_otherwise_all_cores(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(plan.VARIABLE, value)
-    assert plan.thread_count() >= 1
+    monkeypatch.setenv(threads.VARIABLE, value)
+    assert threads.thread_count() >= 1
 
 
 @pytest.mark.parametrize("count", ["1", "2", "5"])
 @pytest.mark.parametrize("parts", [0, 1, 100])
 def test_every_part_is_done_once(count: str, parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(plan.VARIABLE, count)
+    monkeypatch.setenv(threads.VARIABLE, count)
     done: list[int] = []
-    plan.each(done.append, list(range(parts)))
+    threads.each(done.append, list(range(parts)))
     assert sorted(done) == list(range(parts))
 
 
 def test_parts_run_at_the_same_time_with_the_callers_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(plan.VARIABLE, "2")
+    monkeypatch.setenv(threads.VARIABLE, "2")
     meeting = threading.Barrier(2, timeout=HUNG)
     seen: list[str] = []
 
@@ -58,13 +58,13 @@ def test_parts_run_at_the_same_time_with_the_callers_settings(monkeypatch: pytes
         seen.append(np.geterr()["divide"])
 
     with np.errstate(divide="ignore"):
-        plan.each(part, [0, 1])
+        threads.each(part, [0, 1])
     assert seen == ["ignore", "ignore"]
 
 
 @pytest.mark.parametrize("caller_fails", [True, False])
 def test_an_error_in_any_thread_arrives(caller_fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(plan.VARIABLE, "2")
+    monkeypatch.setenv(threads.VARIABLE, "2")
     meeting = threading.Barrier(2, timeout=HUNG)
     caller = threading.current_thread()
 
@@ -74,14 +74,14 @@ def test_an_error_in_any_thread_arrives(caller_fails: bool, monkeypatch: pytest.
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        plan.each(part, [0, 1])
+        threads.each(part, [0, 1])
 
 
 def test_parts_of_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Helpers that ask for help do not wait for each other."""
-    monkeypatch.setenv(plan.VARIABLE, "2")
+    monkeypatch.setenv(threads.VARIABLE, "2")
     done: list[int] = []
-    plan.each(lambda start: plan.each(done.append, list(range(start, start + 50))), [0, 50, 100])
+    threads.each(lambda start: threads.each(done.append, list(range(start, start + 50))), [0, 50, 100])
     assert sorted(done) == list(range(150))
 
 
@@ -89,7 +89,7 @@ def test_parts_of_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     ("size", "count", "lengths"), [(10, 3, [4, 4, 2]), (2, 5, [1, 1]), (0, 4, []), (3, 0, [3])]
 )
 def test_spans(size: int, count: int, lengths: list[int]) -> None:
-    spans = list(plan.spans(size, count))
+    spans = list(threads.spans(size, count))
     assert [span.stop - span.start for span in spans] == lengths
     assert [i for span in spans for i in range(size)[span]] == list(range(size))
 
@@ -124,7 +124,7 @@ def test_the_bits_do_not_depend_on_the_cores(name: str, monkeypatch: pytest.Monk
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
     results = []
     for count in ("1", "2", "3"):
-        monkeypatch.setenv(plan.VARIABLE, count)
+        monkeypatch.setenv(threads.VARIABLE, count)
         forget()
         results.append(np.asarray(NumpyBackend().compile(module).run(arguments)).tobytes())
     assert results[0] == results[1] == results[2]
