@@ -97,7 +97,7 @@ ABSENT = (
 
 
 @pytest.mark.parametrize(
-    ("preload", "most"), [(replaying.PRELOAD, 217), (checking.PRELOAD, 104), (inspecting.PRELOAD, 120)]
+    ("preload", "most"), [(replaying.PRELOAD, 219), (checking.PRELOAD, 104), (inspecting.PRELOAD, 120)]
 )
 def test_a_worker_imports_what_it_runs(preload: tuple[str, ...], most: int) -> None:
     names = ", ".join(("hlotool.system.worker", *preload))
