@@ -9,12 +9,19 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hlotool.backends.base import Backend, Value
+from hlotool.backends.base import Backend, Executable, Value
 from hlotool.facts.dataflow import Leaves
 from hlotool.judge.comparison import Comparison
 from hlotool.judge.rules.freedoms import Freedoms, freedoms, freedoms_on
 from hlotool.judge.rules.judge import judge
-from hlotool.judge.rules.judgement import CompareExactly, CompareWith, Judgement, Side, watching
+from hlotool.judge.rules.judgement import (
+    CompareExactly,
+    CompareWith,
+    Judgement,
+    Side,
+    once_for_each,
+    watching,
+)
 from hlotool.judge.tolerance import chosen_by_output, chosen_by_user
 from hlotool.runs.options.kept import ReplayOptions, RunOptions, budget_limits
 from hlotool.runs.program import Program
@@ -164,10 +171,17 @@ def _reference_side(program: Program, trial: Trial, expected: Value) -> Side:
 def _side(program: Program, trial: Trial, expected: Value) -> Side:
     """`program` on the arguments of a trial; `expected` helps to put results of several devices together."""
 
+    compiled = once_for_each(program.compiled_by)
+
     def execute(backend: Backend) -> Callable[[], Value]:
-        runner = program.compiled_by(backend)
+        runner = compiled(backend)
         return lambda: runner.run(trial.arguments, expected).value
 
+    def executable(backend: Backend) -> Executable:
+        runner = compiled(backend)
+        assert isinstance(runner, OneDevice)
+        return runner.executable
+
     alone = isinstance(program.runner, OneDevice)
-    watch = watching(program.module, trial.arguments) if alone else None
+    watch = watching(program.module, trial.arguments, executable) if alone else None
     return Side(program.module, program.runner.result, execute, watch)
