@@ -10,7 +10,7 @@ import msgspec
 from msgspec import structs
 
 from hlotool.errors import BackendFailed
-from hlotool.runs.fleet.identity import Identity, identity_of
+from hlotool.runs.fleet.identity import Identity, identity_of, is_personal
 from hlotool.runs.fleet.known import Known
 from hlotool.runs.records import ModuleRecord
 from hlotool.runs.task import Task, rows_so_far
@@ -218,7 +218,7 @@ class _Run:
 
     def _must_run(self, position: int) -> bool:
         """Whether a task is run now; otherwise it is known, or waits for a twin that runs."""
-        identity = identity_of(self._tasks[position], self._known.contents)
+        identity = self._identity(position)
         # Equal bytes are the same program: it need not be looked for in them.
         if identity.exact in self._waiting:
             self._wait(identity.exact, position, identity)
@@ -231,6 +231,13 @@ class _Run:
         self._running[position] = identity
         self._waiting.update({key: [] for key in _keys_of(identity)})
         return True
+
+    def _identity(self, position: int) -> Identity:
+        """What tells a task from others; nothing where there are none, before, beside or after it."""
+        task = self._tasks[position]
+        if not self._known.is_kept and (len(self._tasks) == 1 or is_personal(task)):
+            return Identity("")
+        return identity_of(task, self._known.contents)
 
     def _wait(self, key: str, position: int, identity: Identity) -> None:
         """Leave a task until one with the same key is over."""
@@ -255,7 +262,7 @@ class _Run:
         for key in _keys_of(identity):
             for waiting, held in self._waiting.pop(key, ()):
                 self._held -= held.size if held is not None else 0
-                other = held or identity_of(self._tasks[waiting], self._known.contents)
+                other = held or self._identity(waiting)
                 if not self._is_known(waiting, other):
                     self._left.append(waiting)
 

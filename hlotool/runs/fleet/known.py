@@ -137,6 +137,11 @@ class Known:
             self.store.close()
 
     @property
+    def is_kept(self) -> bool:
+        """Whether rows outlast the batch."""
+        return self.journal is not None or self.store is not None
+
+    @property
     def problems(self) -> list[str]:
         """Why something could not be kept."""
         return [kept.problem for kept in (self.journal, self.store) if kept is not None and kept.problem]
