@@ -181,6 +181,7 @@ class _Retyping:
         unrounded: those that do not all the same.
         copied: constants read through a copy.
         computes_wide: which custom calls with arithmetic work in the new types; None: none does.
+        shapes: in the new types, of those that were met.
     """
 
     types: TypeMap
@@ -190,6 +191,7 @@ class _Retyping:
     unrounded: Collection[Instruction] = ()
     origins: dict[Instruction, Instruction] = field(default_factory=dict)
     computations: dict[Computation, Computation] = field(default_factory=dict)
+    shapes: dict[Shape, Shape] = field(default_factory=dict)
 
     def module(self, module: Module) -> Retyped:
         """The copy of a whole module."""
@@ -207,7 +209,9 @@ class _Retyping:
 
     def shape(self, shape: Shape) -> Shape:
         """`shape` with its element types replaced by the new ones."""
-        return retyped_shape(shape, self.types)
+        if shape not in self.shapes:
+            self.shapes[shape] = retyped_shape(shape, self.types)
+        return self.shapes[shape]
 
     def keeps_types(self, instruction: Instruction) -> bool:
         """Whether it works on bits, or is known only in the declared types."""

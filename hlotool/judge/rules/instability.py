@@ -233,7 +233,8 @@ class Cancellations:
             if instruction not in behind:
                 continue
             for centre, other in zip(rounds, free.values.get(instruction, [])):
-                if centre.shape != other.shape or not centre.size:
+                # Most are what they were: that is told quickly.
+                if centre.shape != other.shape or (centre == other).all():
                     continue
                 moved = float(_distance(other, centre).max())
                 size = float(np.max(np.abs(centre), initial=noted.terms, where=np.isfinite(centre)))
