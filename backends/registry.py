@@ -133,6 +133,9 @@ COMPILERS = frozenset({"aot", "gpu-ptx"})
 #: What executes the programs that they make.
 RUNS_COMPILED = "numpy"
 
+#: Backends that execute the code which a dump holds beside its programs, and can tell where it goes wrong.
+EXECUTES_CODE = frozenset({"gpu-ptx"})
+
 #: Options of built-in backends that choose the kind of device.
 DEVICES = {"aot": ("v5e", "h100"), "gpu-ptx": ("h100",), "xla": ("gpu", "tpu")}
 
@@ -144,6 +147,11 @@ def takes_first_stage(backend: str) -> bool:
     """
     spec = parse_spec(backend)
     return spec.name in COMPILERS and bool(spec.options.keys() - {"seed"})
+
+
+def executes_code(backend: str) -> bool:
+    """Whether a backend executes what a compiler has generated, read from files of the dump."""
+    return parse_spec(backend).name in EXECUTES_CODE
 
 
 def backend_names() -> list[str]:

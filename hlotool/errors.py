@@ -67,6 +67,11 @@ class Location:
         return ":".join(parts)
 
 
+def _placed(location: Location, said: str) -> str:
+    """What is said, behind the place where that is known."""
+    return f"{location}: {said}" if location.path or location.line else said
+
+
 class HlotoolError(Exception):
     """Base of all errors that hlotool raises on purpose."""
 
@@ -137,7 +142,7 @@ class VerificationError(InputError):
 
     def __str__(self) -> str:
         subject = f"{self.instruction}: " if self.instruction else ""
-        return f"{self.location}: {subject}{self.message} [{self.rule}]"
+        return _placed(self.location, f"{subject}{self.message} [{self.rule}]")
 
 
 class DumpError(InputError):
@@ -182,8 +187,8 @@ class Unsupported(HlotoolError):
         self.location = location or Location()
 
     def __str__(self) -> str:
-        subject = f" {self.opcode} {self.instruction}:" if self.instruction else ""
-        return f"{self.location}:{subject} {self.reason}"
+        subject = f"{self.opcode} {self.instruction}: " if self.instruction else ""
+        return _placed(self.location, f"{subject}{self.reason}")
 
 
 class ElidedConstant(Unsupported):
@@ -287,4 +292,4 @@ class KernelFault(BackendFailed):
 
     def __str__(self) -> str:
         quoted = f" ({self.instruction})" if self.instruction else ""
-        return f"{self.location}: kernel {self.kernel}: {self.message}{quoted}"
+        return _placed(self.location, f"kernel {self.kernel}: {self.message}{quoted}")

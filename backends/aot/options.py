@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hlotool.backends.aot.protocol import LIBRARY
-from hlotool.backends.registry import Options, check_options
+from hlotool.backends.registry import Options, check_options, executes_code, parse_spec
 from hlotool.backends.xla.options import DEFAULT_TIMEOUT, flag_value, interpreter, seconds
 from hlotool.backends.xla.protocol import Flag
 from hlotool.errors import UsageError
@@ -131,6 +131,17 @@ TARGETS: dict[str, Target] = {
         "NVIDIA B200", (10, 0), 148, 128, 191514673152, 7672320000000, 132644864, 1.965, 233472, 232448
     ).target(),
 }
+
+
+def platform_of(backend: str) -> str:
+    """`cpu`, `gpu` or `tpu`: what a backend compiles for, by the options of its spec."""
+    spec = parse_spec(backend)
+    for option in spec.options:
+        if option in ("gpu", "tpu"):
+            return option
+        if (target := TARGETS.get(option)) is not None:
+            return "tpu" if target.platform == "tpu" else "gpu"
+    return "gpu" if executes_code(backend) else "cpu"
 
 
 @dataclass(frozen=True, slots=True)

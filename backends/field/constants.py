@@ -8,7 +8,7 @@ Only where neither explains it is it read by itself: one number in seven is a sh
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -44,7 +44,7 @@ class Constants:
     Args:
         reference: the program whose constants are as they were written.
         tested: the other one; None where only one program is executed.
-        zero_below: smaller constants are 0: 0.0 at the first attempt, `TINY_CONSTANT` at the second.
+        zeros: sizes of constants that are taken for 0: none at the first attempt.
 
     Compile the reference first, and both before either is executed: what the reference computes from
     constants explains constants of the other one.
@@ -53,10 +53,12 @@ class Constants:
         tables: what explains larger ones.
     """
 
-    def __init__(self, reference: Module, tested: Module | None = None, zero_below: float = 0.0) -> None:
+    def __init__(
+        self, reference: Module, tested: Module | None = None, zeros: Collection[float] = ()
+    ) -> None:
         modules = [reference] if tested is None else [reference, tested]
         self._precisions = precisions_of(*modules)
-        self._zero_below = zero_below
+        self._zeros = zeros
         self._written = {abs(v) for v in constant_values(reference) if v and np.isfinite(v)}
         self._tables: set[float] = set()
         self._folded: set[float] = set()
@@ -223,7 +225,7 @@ class Constants:
 
     def _plain(self, value: float) -> Reading:
         """What a constant is read as by itself."""
-        if 0 < abs(value) < self._zero_below:
+        if abs(value) in self._zeros:
             return Reading(ZERO, "0", Rule.ZERO)
         return reading_of(value, self._precisions)
 

@@ -320,7 +320,7 @@ def _summed(
     """A sum in any order, rounded at every step, or in fewer steps in a wider type."""
     several = replace(values, low=min(values.low * terms, 0), high=max(values.high * terms, 0))
     low, high = bounds_of_sum(several, init)
-    if instruction.element_type.is_integer:
+    if not instruction.element_type.is_floating:
         return of_integers(low, high)
     # Terms of one sign add up to that sign; otherwise each rounding counts as if all were as large as any.
     reach = max(abs(low), abs(high))

@@ -262,7 +262,7 @@ def _in_sequence(
     values: dict[Instruction, list[_Buffer]] = {}
     for instruction in computation.instructions:
         handed = handed_on(instruction, values)
-        changed = _written(instruction)
+        changed = _written(instruction, values)
         if not handed or changed:
             yield from _read(instruction, values)
         for place in changed.values():
@@ -314,14 +314,17 @@ def _at(place: _Place, values: Mapping[Instruction, Sequence[_Buffer]]) -> _Buff
     return next(b for (at, _), b in zip(leaves(operand.shape), values[operand]) if at == index)
 
 
-def _written(instruction: Instruction) -> dict[ShapeIndex, _Place]:
+def _written(
+    instruction: Instruction, values: Mapping[Instruction, Sequence[_Buffer]]
+) -> dict[ShapeIndex, _Place]:
     """By leaf of the result what an operation overwrites."""
     if instruction.opcode in _UPDATES and isinstance(instruction.shape, ArrayShape):
         return {(): (instruction.operands[0], ())}
     if instruction.opcode == "fusion":
         return dict(_written_by_fusion(instruction))
     if instruction.opcode == "while":
-        return {index: (instruction.operands[0], index) for index in _changed_state(instruction)}
+        [state] = instruction.operands
+        return {index: (state, index) for index in _changed_state(instruction, values[state])}
     if instruction.opcode == "custom-call":
         aliases = instruction.listed("output_to_operand_aliasing", OperandAlias, ())
         return {a.output_index: (instruction.operands[a.operand], a.operand_index) for a in aliases}
@@ -344,18 +347,28 @@ def _written_by_fusion(fusion: Instruction) -> Iterator[tuple[ShapeIndex, _Place
                 yield (() if number is None else (number,)), (operand, ())
 
 
-def _changed_state(loop: Instruction) -> Iterator[ShapeIndex]:
-    """The arrays of a loop's state that its body does not hand on as they are."""
+def _changed_state(loop: Instruction, state: Sequence[_Buffer]) -> Iterator[ShapeIndex]:
+    """The arrays of a loop's state that its body changes.
+
+    One that is handed on where it was stays, and so does one for which another comes that is the same buffer.
+
+    Args:
+        loop: in question.
+        state: what it begins with, leaf by leaf.
+    """
     body = loop.computation("body")
     [parameter] = body.parameters
-    values: dict[Instruction, list[object]] = {}
+    values: dict[Instruction, list[ShapeIndex | None]] = {}
     for instruction in body.instructions:
         handed = handed_on(instruction, values)
-        places = (index for index, _ in leaves(instruction.shape))
-        if instruction is parameter:
-            values[instruction] = list(places)
-        else:
-            values[instruction] = [handed.get(index) for index in places]
-    for (index, shape), value in zip(leaves(loop.shape), values[body.root]):
-        if value != index and isinstance(shape, ArrayShape):
+        places = [index for index, _ in leaves(instruction.shape)]
+        values[instruction] = [*places] if instruction is parameter else [handed.get(i) for i in places]
+    places = [index for index, _ in leaves(loop.shape)]
+    buffers = dict(zip(places, state))
+    comes_from = dict(zip(places, values[body.root]))
+    stays = {i for i, source in comes_from.items() if source is not None and buffers[source] is buffers[i]}
+    while gone := {index for index in stays if comes_from[index] not in stays}:
+        stays -= gone
+    for index, shape in leaves(loop.shape):
+        if index not in stays and isinstance(shape, ArrayShape):
             yield index

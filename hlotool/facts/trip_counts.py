@@ -8,7 +8,7 @@ as the unknown; constants may also be carried through the loop unchanged. Intege
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -20,6 +20,9 @@ from hlotool.ir.types import ArrayShape, ElementType, Shape, ShapeIndex, TupleSh
 
 #: Trip count assumed for a loop without a known one: enough for sums over it to be seen as sums.
 UNKNOWN_TRIPS = 64
+#: What is expected of one that ends by what it computes: drawing until a number is accepted goes round twice,
+#: solvers ten times, and of loops in loops each is one of them.
+_EXPECTED_TRIPS = 8
 #: Nested loops are not counted beyond this: bounds of rounding errors are useless long before.
 MOST_REPETITIONS = 1 << 40
 #: How often a counter may wrap around before the loop is taken for one that does not end.
@@ -36,28 +39,43 @@ _READ = frozenset(
 )  # fmt: skip
 
 
-def loop_repetitions(module: Module) -> dict[Computation, int]:
-    """Iterations of all loops around each computation that the entry reaches; 1 outside of loops."""
-    repetitions = {module.entry: 1}
-    pending = [module.entry]
-    while pending:
-        caller = pending.pop()
-        for instruction in caller.instructions:
-            trips = _assumed_trips(instruction) if instruction.opcode == "while" else 1
-            times = min(repetitions[caller] * trips, MOST_REPETITIONS)
-            for callee in instruction.called:
-                if times > repetitions.get(callee, 0):
-                    repetitions[callee] = times
-                    pending.append(callee)
-    return repetitions
-
-
-def _assumed_trips(loop: Instruction) -> int:
+def most_trips_assumed(loop: Instruction) -> int:
     """How often its body runs at most, as far as that is known; at least once, for the condition does."""
     known = known_trip_count(loop)
     if known is None:
         known = most_trips(loop)
     return UNKNOWN_TRIPS if known is None else max(1, known)
+
+
+def trips_expected(loop: Instruction) -> int:
+    """How often its body is taken to run: a limit beside another condition may be far from being reached."""
+    known = trip_count(loop)
+    if known is None:
+        return min(most_trips_assumed(loop), _EXPECTED_TRIPS)
+    return max(1, known)
+
+
+def loop_repetitions(
+    module: Module, trips: Callable[[Instruction], int] = most_trips_assumed
+) -> dict[Computation, int]:
+    """Iterations of all loops around each computation that the entry reaches; 1 outside of loops.
+
+    Args:
+        module: in question.
+        trips: those of one loop.
+    """
+    repetitions = {module.entry: 1}
+    pending = [module.entry]
+    while pending:
+        caller = pending.pop()
+        for instruction in caller.instructions:
+            count = trips(instruction) if instruction.opcode == "while" else 1
+            times = min(repetitions[caller] * count, MOST_REPETITIONS)
+            for callee in instruction.called:
+                if times > repetitions.get(callee, 0):
+                    repetitions[callee] = times
+                    pending.append(callee)
+    return repetitions
 
 
 def trip_count(loop: Instruction) -> int | None:

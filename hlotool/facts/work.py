@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from math import prod
 from typing import Final
 
-from hlotool.facts.trip_counts import loop_repetitions
+from hlotool.facts.trip_counts import loop_repetitions, trips_expected
 from hlotool.ir.attributes import ConvolutionDimensions, WindowDim
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.opcodes import Class, Trait, opcodes_with
@@ -180,8 +180,8 @@ def once(computation: Computation) -> int:
 
 
 def of_running(module: Module) -> int:
-    """One execution of a whole program: loops count as often as they go round, or are taken to."""
-    prices, repetitions = Prices(), loop_repetitions(module)
+    """One execution of a whole program: loops count as often as they go round, or are expected to."""
+    prices, repetitions = Prices(), loop_repetitions(module, trips_expected)
     own: dict[Computation, int] = {module.entry: 1}
     for computation in reachable(module.entry):
         for instruction in computation.instructions:

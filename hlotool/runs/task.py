@@ -18,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from hlotool.backends.registry import parse_spec
+from hlotool.backends.registry import executes_code
 from hlotool.errors import (
     BackendFailed,
     BackendTimeout,
@@ -160,7 +160,7 @@ def task_of(module: DumpModule, options: ReplayOptions) -> Task:
     What is not read need not travel to the workers, flags apart: a dump has hundreds of files. Where its code
     is executed, all of them may be.
     """
-    executes = any(parse_spec(backend).name == "gpu-ptx" for backend in options.backends)
+    executes = any(executes_code(backend) for backend in options.backends)
     artefacts = tuple(file for file in module.artefacts if executes or file.path.endswith(SUFFIX))
     return Task(as_asked(replace(module, artefacts=artefacts), options), options)
 

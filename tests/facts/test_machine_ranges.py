@@ -27,6 +27,7 @@ def range_of_root(body: str) -> MachineRange:
     module = parse_module(
         "HloModule m\nadd { p = f32[] parameter(0) q = f32[] parameter(1) ROOT r = f32[] add(p, q) }\n"
         "max { p = f32[] parameter(0) q = f32[] parameter(1) ROOT r = f32[] maximum(p, q) }\n"
+        "any { p = pred[] parameter(0) q = pred[] parameter(1) ROOT r = pred[] add(p, q) }\n"
         f"ENTRY e {{ {PARAMETERS} {body} }}"
     )
     return MachineRanges(CallGraph(module)).of(module.entry.root)
@@ -47,6 +48,12 @@ def range_of_root(body: str) -> MachineRange:
          "w = u32[4] shift-right-logical(u, n) "
          "e = u32[4] constant({1065353216, 1065353216, 1065353216, 1065353216}) o = u32[4] or(w, e) "
          "ROOT r = f32[4] bitcast-convert(o)", MachineRange(1, 2 - 2.0**-23, False, False)),
+        # Sums of pred have no rounding.
+        ("f = pred[] constant(false) c = pred[4] compare(x, y), direction=LT "
+         "ROOT r = pred[] reduce(c, f), dimensions={0}, to_apply=any", MachineRange(0, 1, False, False)),
+        ("f = pred[4] constant({0, 0, 0, 0}) c = pred[4] compare(x, y), direction=LT "
+         "ROOT r = pred[] dot(c, f), lhs_contracting_dims={0}, rhs_contracting_dims={0}",
+         MachineRange(0, 0, False, False)),
         # A sign, and exponents of NaN.
         ("ROOT r = f32[4] bitcast-convert(i)", MachineRange(-INF, INF, True, True)),
         ("u = u32[4] bitcast-convert(i) n = u32[4] constant({1, 1, 1, 1}) "

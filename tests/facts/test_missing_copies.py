@@ -96,6 +96,15 @@ def test_a_part_of_the_state_that_the_body_hands_on_is_not_overwritten() -> None
     assert found(LOOP.replace("(first, n, p)", "(first, n, p)").replace("add(x, p)", "add(p, p)")) == []
 
 
+def test_a_body_that_hands_on_two_names_of_one_buffer_overwrites_nothing() -> None:
+    # As libtpu leaves a loop whose state names the same array twice.
+    same = LOOP.replace("tuple(j, z, y)", "tuple(j, y, y)")
+    assert found(same.replace("(first, n, p)", "(first, n, n)").replace("add(x, p)", "add(x, n)")) == []
+    assert "while %w overwrites %n, which add %r reads later: a copy is missing" in found(
+        same.replace("add(x, p)", "add(x, n)")
+    )
+
+
 def test_only_scheduled_programs_say_what_is_overwritten() -> None:
     assert found(UPDATE.replace(", is_scheduled=true", "").replace("add(p, d)", "add(n, d)")) == []
 

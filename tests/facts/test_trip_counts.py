@@ -16,6 +16,7 @@ from hlotool.facts.trip_counts import (
     most_trips,
     static_trip_count,
     trip_count,
+    trips_expected,
 )
 from hlotool.ir.module import Instruction, Module
 from hlotool.parser.reader import parse_module
@@ -225,6 +226,20 @@ def test_repetitions_are_bounded_and_at_least_one() -> None:
     note = f'backend_config={{"known_trip_count":{{"n":"{2**50}"}}}}'
     huge = FUSED.replace("body=body\n}", f"body=body, {note}\n}}")
     assert times(huge) == MOST_REPETITIONS
+
+
+def test_a_limit_beside_another_condition_is_no_expectation() -> None:
+    """As rejection sampling has it: until numbers are accepted, and no more than 2^31-1 times."""
+    text = LOOP.format(**DEFAULT | {"limit": 2**31 - 1, "update": "multiply(i, d)"}).replace(
+        "ROOT c = pred[] compare(i, n), direction=LT",
+        "k = s32[] get-tuple-element(p), index=1 l = pred[] compare(k, n), direction=LT "
+        "d = s32[] get-tuple-element(p), index=2 m = pred[] compare(i, d), direction=LT "
+        "ROOT c = pred[] and(l, m)",
+    )
+    loop = loop_of(parse_module(text))
+    assert most_trips(loop) == 2**31 - 1
+    assert trips_expected(loop) < 100
+    assert trips_expected(loop_of(parse_module(LOOP.format(**DEFAULT | {"limit": 5000})))) == 5000
 
 
 def test_large_loops_stay() -> None:

@@ -43,6 +43,8 @@ WARNING = (
     " compute in host memory space. Converting into host compute.\n"
     "W1129 07:14:13.937084   26569 llo_module.h:502] The log function has NOT been set for the LloModule.\n"
 )
+#: As libtpu 0.0.42 writes it of every program that is partitioned.
+OF_ALL = "W1129 07:14:13.852654   26569 tpu_compiler.cc:1] Collective matmul V1 is enabled.\n"
 #: As XLA:GPU of jaxlib 0.10.2 writes it: a loop, the kernels in it, and a copy.
 THUNKS = """001: kCopy         [source | next=004 (3)] kCopy
 002: kCustomKernel [source | next=004 (1)] loop_fusion grid: [1, 1, 1] threads: [10, 1, 1]
@@ -138,6 +140,28 @@ def test_a_compiler_that_is_missing(monkeypatch: pytest.MonkeyPatch, program: Pa
     assert shell.out.count("✗ unsupported") == shell.out.count("because") == 1
     assert "✗ unsupported  5 programs" in shell.out
     assert "… 2 more (--verbose)" in shell.out
+
+
+def test_many_programs_of_which_there_is_nothing_to_say_are_told_together(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, shell: Shell
+) -> None:
+    for number in range(10):
+        text = PROGRAM.replace("f32[4]", f"f32[{4 + number}]")
+        text = text.replace("subtract(", "add(") if number == 3 else text
+        (tmp_path / f"m{number}.hlo").write_text(text, encoding="utf-8")
+    reports = {"after_optimizations-memory-usage-report.txt": REPORT}
+    wrong = Compiler(lambda text: text.replace(" add(", " multiply("), others=reports, log=OF_ALL)
+    use(monkeypatch, wrong)
+    assert shell(tmp_path, "--for", "v5e") == ExitCode.MISMATCH
+    assert "✓ compiles  9 programs" in shell.out
+    assert "(--verbose lists them)" in shell.out
+    assert "Collective matmul V1 is enabled. (9 programs)" in shell.out
+    assert shell.out.count("memory") == 2
+    assert "at most VMEM 1 MiB of 128 MiB (0.8%), in " in shell.out
+    assert shell.out.count("✗ wrong") >= 1
+    assert "10 programs for v5e: 10 compiles · 9 identical · 1 wrong" in shell.out
+    shell(tmp_path, "--for", "v5e", "--verbose")
+    assert shell.out.count("✓ compiles") == 10
 
 
 def test_launches_of_a_gpu(monkeypatch: pytest.MonkeyPatch, program: Path) -> None:

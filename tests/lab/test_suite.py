@@ -275,5 +275,5 @@ def test_nothing_that_could_be_compared(tmp_path: Path, monkeypatch: pytest.Monk
     install(tmp_path, "idle", SPOILING.format(name="idle", spoil=refusing), monkeypatch)
     result = hlotool.conformance(backend="idle", only="not", cases=1)
     assert result.exit_code == ExitCode.NOTHING_COMPARED
-    assert {trial.message for trial in result.record.refusals} == {"<text>: not today"}
+    assert {trial.message for trial in result.record.refusals} == {"not today"}
     assert "refused" in str(result)

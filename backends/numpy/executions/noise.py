@@ -48,6 +48,7 @@ class Member:
             (-1).
         in_turn: so many terms of a long sum are added up, and then to a running sum; 0 for sums that are as
             exact as can be.
+        narrow: such sums of narrow types are rounded at every addition, too.
     """
 
     seed: int | None = None
@@ -56,6 +57,7 @@ class Member:
     scale: float = 1.0
     signs: int = 0
     in_turn: int = 0
+    narrow: bool = False
 
 
 class Noise:

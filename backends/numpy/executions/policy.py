@@ -33,6 +33,7 @@ from hlotool.backends.numpy.executions.changes import (
     SumOfZeros,
     VarianceOfSquares,
 )
+from hlotool.backends.numpy.executions.flushed_products import FlushedProducts, sums_products
 from hlotool.backends.numpy.executions.noise import Noise, PerturbMatrices, Stability
 from hlotool.backends.numpy.executions.rounding_errors import (
     EXACT,
@@ -48,12 +49,11 @@ from hlotool.backends.numpy.executions.rounding_errors import (
     zeros_of_terms,
 )
 from hlotool.backends.numpy.executions.sums import (
-    FlushedProducts,
     PerturbTerms,
     is_long_sum,
+    is_narrow_sum,
     sum_in_turn,
     summed_axes,
-    sums_products,
 )
 from hlotool.backends.numpy.registry import Calling, Kernel, Reading
 from hlotool.facts.float_order import digits_of, epsilon, flush_threshold
@@ -155,7 +155,7 @@ class KernelPolicy:
         """What XLA expands, simplifies or sums as it does that, where it rounds otherwise."""
         if not is_wide and sums_products(origin):
             kernel = FlushedProducts(self._noise, kernel, held)
-        if is_long_sum(origin):
+        if is_long_sum(origin) or is_narrow_sum(origin):
             kernel = sum_in_turn(self._noise, origin, held, kernel)
         if _is_complex_product(origin):
             product = array_shapes(origin.shape)[0]

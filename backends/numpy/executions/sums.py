@@ -1,6 +1,4 @@
-"""Orders and terms of sums: one running sum, which rounds worst; terms that are exact; products flushed to
-zero.
-"""
+"""Orders and terms of sums: one running sum, which rounds worst; terms that are exact."""
 
 from __future__ import annotations
 
@@ -12,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from hlotool.backends.numpy.contraction import operand_dtype
-from hlotool.backends.numpy.executions.changes import flushed
 from hlotool.backends.numpy.executions.noise import Noise, looks_exact
 from hlotool.backends.numpy.executions.rounding_errors import Error
 from hlotool.backends.numpy.kernels.convolution import convolver, in_terms_of_sums
@@ -20,12 +17,11 @@ from hlotool.backends.numpy.kernels.dot import dot_dimensions
 from hlotool.backends.numpy.kernels.reduce import rows_of, running_axis
 from hlotool.backends.numpy.precision import narrow, widen
 from hlotool.backends.numpy.windows import output_sizes, window_slices
-from hlotool.facts.float_order import flush_threshold
 from hlotool.facts.result_facts import sum_length
 from hlotool.facts.scalar_form import monoid_opcodes, scalar_form
 from hlotool.ir.arrays import Array
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.types import ElementType, array_shapes
+from hlotool.ir.types import ArrayShape, ElementType, array_shapes
 
 #: Terms that are summed before they are added to the running sum, by execution: each alone, as many as XLA's
 #: code for a vector takes at a time, and a block of a product of matrices.
@@ -35,7 +31,7 @@ STEPS = (1, 8, 64)
 _LONG = 256
 #: Additions of one sum, and of a program: what takes more stays as it is. Large products are made in blocks.
 _MOST, _MOST_OF_PROGRAM = 1 << 27, 1 << 30
-#: Places in a window, each of which is a round of a loop.
+#: Places in a window, and terms of a sum in a narrow type, each of which is a round of a loop.
 _ROUNDS = 1 << 17
 #: Results of so many elements are made by products of narrow matrices, others term by term.
 _LARGE = 4096
@@ -55,6 +51,25 @@ def is_long_sum(instruction: Instruction) -> bool:
     return _sums_floats(instruction) and 0 < _additions(instruction) <= _MOST
 
 
+def has_narrow_sums(module: Module) -> bool:
+    """Whether there are sums of a narrow type that round it at every addition."""
+    return any(map(is_narrow_sum, module.instructions()))
+
+
+def is_narrow_sum(instruction: Instruction) -> bool:
+    """Whether it adds up many floats of a narrow type for each element of its result, and not too many."""
+    if instruction.opcode != "reduce" or not isinstance(instruction.shape, ArrayShape):
+        return False
+    kind = instruction.shape.element_type
+    terms = sum_length(instruction, instruction.shape)
+    return kind.is_narrow_float and _LONG <= terms <= _ROUNDS and _adds_up(instruction)
+
+
+def _adds_up(reduction: Instruction) -> bool:
+    form = scalar_form(reduction.computation("to_apply"))
+    return form is not None and monoid_opcodes(form) == ["add"]
+
+
 def _sums_floats(instruction: Instruction) -> bool:
     parts = array_shapes(instruction.shape)
     if not parts or not all(part.element_type.is_inexact for part in parts):
@@ -64,9 +79,7 @@ def _sums_floats(instruction: Instruction) -> bool:
         case "dot" | "convolution":
             return not any(kind.is_integer for kind in instruction.operand_types)
         case "reduce" | "reduce-window":
-            form = scalar_form(instruction.computation("to_apply"))
-            is_sum = form is not None and monoid_opcodes(form) == ["add"]
-            return is_sum and not (instruction.opcode == "reduce" and is_narrow)
+            return _adds_up(instruction) and not (instruction.opcode == "reduce" and is_narrow)
         case "batch-norm-training":
             return not is_narrow
     return False
@@ -99,21 +112,24 @@ class SumInTurn:
         noise: which execution it is.
         kernel: sums as exactly as can be.
         in_turn: likewise, so many terms at a time.
+        is_narrow: a sum that is rounded to a narrow type at every addition (`is_narrow_sum`).
     """
 
     noise: Noise
     kernel: Callable[..., Any]
     in_turn: _InTurn
+    is_narrow: bool
 
     def __call__(self, *values: Any) -> Any:
-        step = self.noise.member.in_turn
+        member = self.noise.member
+        step = 0 if self.is_narrow and not member.narrow else member.in_turn
         return self.in_turn(step, *values) if step else self.kernel(*values)
 
 
 def sum_in_turn(
     noise: Noise, origin: Instruction, held: Instruction, kernel: Callable[..., Any]
 ) -> SumInTurn:
-    """The kernel of a long sum (`is_long_sum`) that follows `noise`.
+    """The kernel of a long sum (`is_long_sum`, `is_narrow_sum`) that follows `noise`.
 
     Args:
         noise: which execution it is.
@@ -121,7 +137,8 @@ def sum_in_turn(
         held: the one that is executed in its place, in f32 where a type is narrow.
         kernel: of `held`.
     """
-    return SumInTurn(noise, kernel, _in_turn(held, array_shapes(origin.shape)[-1].element_type))
+    kind = array_shapes(origin.shape)[-1].element_type
+    return SumInTurn(noise, kernel, _in_turn(held, kind), is_narrow_sum(origin))
 
 
 def _in_turn(held: Instruction, kind: ElementType) -> _InTurn:
@@ -130,6 +147,8 @@ def _in_turn(held: Instruction, kind: ElementType) -> _InTurn:
             return lambda step, *values: contracted_by(held, _by(step))(*values)
         case "reduce":
             axes = tuple(sorted(held.integers("dimensions")))
+            if kind.is_narrow_float:
+                return lambda step, x, start: _reduced_narrow(x, start, axes, step, kind)
             return lambda step, x, start: _reduced(x, start, axes, step)
         case "reduce-window":
             return lambda step, x, start: _windows(held, kind, step, x, start)
@@ -188,6 +207,21 @@ def _reduced(x: Array, start: Array, axes: tuple[int, ...], step: int) -> Array:
     return total
 
 
+def _reduced_narrow(x: Array, start: Array, axes: tuple[int, ...], step: int, kind: ElementType) -> Array:
+    """The same rounded to `kind` at every addition: what is small beside the sum so far is lost."""
+    rows = rows_of(x, axes)
+    total = np.broadcast_to(start, rows.shape[1:]).astype(x.dtype)
+    for group in _groups(rows, step):
+        total = _added(total, group, kind)
+    return total
+
+
+def _added(one: Array, other: Array, kind: ElementType) -> Array:
+    with np.errstate(all="ignore"):
+        total: Array = widen(narrow(one + other, kind), kind)
+    return total
+
+
 def _windows(held: Instruction, kind: ElementType, step: int, x: Array, start: Array) -> Array:
     """Sums in windows, whose elements are taken in row-major order; they are rounded to `kind`."""
     dims = held.window.dims
@@ -195,21 +229,15 @@ def _windows(held: Instruction, kind: ElementType, step: int, x: Array, start: A
     if running is not None:
         return _cumulative(x, start, running, backwards=dims[running].pad_low == 0)
     sizes = output_sizes(dims, x.shape)
-
-    def added(one: Array, other: Array) -> Array:
-        with np.errstate(all="ignore"):
-            total: Array = widen(narrow(one + other, kind), kind)
-        return total
-
     total, group = np.broadcast_to(start, sizes).astype(x.dtype), np.zeros(sizes, x.dtype)
     for number, (_, outputs, elements) in enumerate(window_slices(dims, x.shape, sizes), 1):
         if step == 1:
-            total[outputs] = added(total[outputs], x[elements])
+            total[outputs] = _added(total[outputs], x[elements], kind)
             continue
         group[outputs] += x[elements]
         if number % step == 0:
-            total, group = added(total, group), np.zeros_like(group)
-    return added(total, group)
+            total, group = _added(total, group, kind), np.zeros_like(group)
+    return _added(total, group, kind)
 
 
 def _cumulative(x: Array, start: Array, axis: int, backwards: bool) -> Array:
@@ -360,57 +388,3 @@ def _units(value: Array) -> _Floats:
     with np.errstate(all="ignore"):
         unit = np.where(has_fraction, np.abs(held.astype(np.float64) - without_last), np.abs(held))
     return np.asarray(np.where(held == 0, np.inf, unit), np.float64).reshape(np.shape(value))
-
-
-#: Products of a whole contraction beyond which none is looked at by itself.
-_FLUSHED_PRODUCTS_MOST = 1 << 25
-
-
-def sums_products(origin: Instruction) -> bool:
-    """Whether it adds up products of floats, and not too many of them."""
-    if origin.opcode not in ("dot", "convolution"):
-        return False
-    shape = array_shapes(origin.shape)[0]
-    is_inexact = shape.element_type.is_inexact and not any(kind.is_integer for kind in origin.operand_types)
-    return is_inexact and 0 < shape.size * sum_length(origin, shape) <= _FLUSHED_PRODUCTS_MOST
-
-
-@dataclass(frozen=True, slots=True)
-class FlushedProducts:
-    """A dot or convolution that makes zeros of denormal products where an execution flushes what is denormal.
-
-    Those that are perturbed besides flush results alone: with sums that are zero in some and not in others
-    they would say that nothing can be said, where the one that only flushes tells that this is what happened.
-
-    Attributes:
-        noise: which execution it is.
-        kernel: of `held`.
-        held: the instruction, in the types in which it is executed.
-    """
-
-    noise: Noise
-    kernel: Callable[..., Any]
-    held: Instruction
-
-    def __call__(self, lhs: Array, rhs: Array) -> Any:
-        member, tiny = self.noise.member, flush_threshold(self.held.element_type)
-        is_flushing = member.flushes and member.seed is None and tiny
-        if not is_flushing or _smallest(lhs) * _smallest(rhs) >= tiny:
-            return self.kernel(lhs, rhs)
-        return contracted_by(self.held, lambda left, right: _flushing(left, right, tiny))(lhs, rhs)
-
-
-def _smallest(value: Array) -> float:
-    """The smallest magnitude but zero, of a part of a complex number, too; infinity where there is none."""
-    parts = np.concatenate([value.real.ravel(), value.imag.ravel()]) if value.dtype.kind == "c" else value
-    magnitudes = np.abs(parts)
-    return float(np.min(magnitudes, initial=np.inf, where=magnitudes > 0))
-
-
-def _flushing(lhs: Array, rhs: Array, tiny: float) -> Array:
-    """lhs [batch…, m, k] times rhs [batch…, k, n], whose terms are flushed."""
-    total = zeros_for(lhs, rhs)
-    with np.errstate(all="ignore"):
-        for terms in terms_of(lhs, rhs, rows_held(total.size)):
-            total += flushed(terms, tiny).sum(0, dtype=total.dtype)
-    return total

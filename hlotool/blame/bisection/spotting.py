@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from hlotool.backends.base import Value
-from hlotool.backends.registry import parse_spec
+from hlotool.backends.registry import executes_code, parse_spec
 from hlotool.blame.bisection.records import Level, PairRecord, SpotRecord
 from hlotool.blame.bisection.stages import stage_program, stage_trials
 from hlotool.blame.reduction.case import (
@@ -276,10 +276,12 @@ def _seen_alone(
     task: Task, module: Module, arguments: Sequence[Value], wrong: Sequence[ShapeIndex]
 ) -> DivergenceRecord | None:
     """What the compiled program computes wrong, where its code is there and can be executed in parts."""
-    if parse_spec(task.options.backend).name != "gpu-ptx":
+    if not executes_code(task.options.backend):
         return None
     try:
-        return divergence_on("gpu-ptx", module, module, arguments, wrong, Budget())
+        return divergence_on(
+            parse_spec(task.options.backend).name, module, module, arguments, wrong, Budget()
+        )
     except HlotoolError:
         return None
 

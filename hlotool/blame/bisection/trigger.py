@@ -12,8 +12,7 @@ from typing import Any
 
 import msgspec
 
-from hlotool.backends.aot.options import TARGETS
-from hlotool.backends.registry import parse_spec
+from hlotool.backends.aot.options import platform_of
 from hlotool.blame.bisection.compiler import NEEDED, CompilerRecord, asked_compiler, without
 from hlotool.blame.bisection.records import CulpritRecord, TriggerRecord, TriggerStatus
 from hlotool.blame.bisection.stages import stage_program, stage_trials
@@ -296,21 +295,11 @@ def _unlike(form: _Form, outcome: CaseOutcome) -> tuple[TriggerStatus, str]:
 
 def _unfit(task: Task, backend: str) -> str:
     """Why a module cannot be tried on this compiler; empty where it can."""
-    here = _compiles_for(backend)
+    here = platform_of(backend)
     there = _platform(task) or here
     if there != here:
         return f"the dump is of a {there.upper()}, the compiler here is for a {here.upper()}"
     return ""
-
-
-def _compiles_for(backend: str) -> str:
-    spec = parse_spec(backend)
-    for option in spec.options:
-        if option in ("gpu", "tpu"):
-            return option
-        if (target := TARGETS.get(option)) is not None:
-            return "tpu" if target.platform == "tpu" else "gpu"
-    return "gpu" if spec.name == "gpu-ptx" else "cpu"
 
 
 def _platform(task: Task) -> str | None:

@@ -113,12 +113,13 @@ def _cancellations(agreeing: Sequence[ModuleRecord]) -> Iterator[str]:
     outputs = [(module, leaf) for module in agreeing for leaf in module.leaves]
     found = [(m, leaf) for m, leaf in outputs if leaf.evidence is not None and leaf.evidence.cancelled]
     if found:
-        names = ", ".join(f"{output_name(leaf.index)} of {m.name}" for m, leaf in found[:_CANCELLED])
-        more = ", …" if len(found) > _CANCELLED else ""
+        # An output has several rows: of the stages, of what was captured.
+        names = list(dict.fromkeys(f"{output_name(leaf.index)} of {m.name}" for m, leaf in found))
+        more = ", …" if len(names) > _CANCELLED else ""
         verb = "is" if len(found) == 1 else "are"
         yield (
             f"{len(found)} of {plural(len(outputs), 'output')} {verb} in part nothing but rounding error: "
-            f"terms cancel, and those elements are not judged ({names}{more})"
+            f"terms cancel, and those elements are not judged ({', '.join(names[:_CANCELLED])}{more})"
         )
 
 

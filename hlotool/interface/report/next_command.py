@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from hlotool.backends.registry import parse_spec, portable, with_flags
+from hlotool.backends.registry import executes_code, portable, with_flags
 from hlotool.checks.records import Finding
 from hlotool.errors import EndlessLoop
 from hlotool.interface.report.module import worst_last
@@ -252,7 +252,7 @@ def _closer_look(run: RunRecord, module: ModuleRecord, verbose: bool) -> str:
     is_bisected = has_history and not run.options.stages
     if not verbose and is_bisected and _is_of_one_backend(run.options):
         return _typed_command("bisect", run, module, _NOT_BISECTED)
-    if not verbose and parse_spec(run.options.backend).name == "gpu-ptx" and not run.options.compare:
+    if not verbose and executes_code(run.options.backend) and not run.options.compare:
         return _typed_command("bisect", run, module, _NOT_BISECTED | {"backend": run.options.backend})
     saved = run.options.save_outputs
     if not (saved and verbose):

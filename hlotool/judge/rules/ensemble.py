@@ -6,6 +6,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -16,9 +17,10 @@ from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.numpy.executions.noise import Member
 from hlotool.backends.numpy.executions.policy import Policy
 from hlotool.backends.numpy.executions.rounding_errors import has_default_precision
-from hlotool.backends.numpy.executions.sums import STEPS, has_long_sums
+from hlotool.backends.numpy.executions.sums import STEPS, has_long_sums, has_narrow_sums
 from hlotool.backends.numpy.executions.varied import VariedBackend
 from hlotool.errors import Unsupported
+from hlotool.facts import thresholds
 from hlotool.facts.flow import INLINED, CallGraph
 from hlotool.facts.result_facts import does_arithmetic
 from hlotool.facts.retyping import Precision
@@ -210,6 +212,22 @@ class Ensemble:
         found = []
         for step in STEPS:
             backend.noise.member = Member(in_turn=step)
+            found.append(self.executed(run))
+        return found
+
+    @cached_property
+    def narrow_sums_in_turn(self) -> list[list[Array]]:
+        """The leaves of members that add the terms of sums one by one and round narrow sums every time.
+
+        The first one is not perturbed. XLA:CPU computes so. None where there are no such sums.
+        """
+        if not has_narrow_sums(self.side.module):
+            return []
+        backend, run = self._declared
+        members = [Member(), *map(self.member, range(int(thresholds.FIRST_MEMBERS.value)))]
+        found = []
+        for member in members:
+            backend.noise.member = replace(member, in_turn=1, narrow=True)
             found.append(self.executed(run))
         return found
 

@@ -269,12 +269,18 @@ def with_sums_in_turn(leaf: Leaf, found: Finding, executions: Executions) -> Fin
         executions: of both sides.
     """
     in_turn = [member[leaf.number] for member in executions.reference.sums_in_turn]
-    if not in_turn:
-        return found
-    members = [*executions.members(leaf, int(thresholds.MOST_MEMBERS.value)), *in_turn]
-    if isinstance(found, Flips):
-        return flips(leaf.actual, members)
-    return score(leaf.actual, members, leaf.shape.element_type, executions.truth(leaf))
+    if in_turn:
+        members = [*executions.members(leaf, int(thresholds.MOST_MEMBERS.value)), *in_turn]
+        if isinstance(found, Flips):
+            found = flips(leaf.actual, members)
+        else:
+            found = score(leaf.actual, members, leaf.shape.element_type, executions.truth(leaf))
+    if found.misplaced or found.ratio > thresholds.RATIO.value:
+        # A sum that stands still is far from all others: it has to be met, and not only to be nearer.
+        narrow = [member[leaf.number] for member in executions.reference.narrow_sums_in_turn]
+        if narrow and not isinstance(found, Flips):
+            return score(leaf.actual, narrow, leaf.shape.element_type)
+    return found
 
 
 def is_settled_in_f64(wide: WideFinding | None, executions: Executions) -> bool:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from hlotool.backends.base import Value
 from hlotool.facts.float_order import epsilon
 from hlotool.facts.flow import INLINED, CallGraph
-from hlotool.facts.result_facts import EXACT, rounding_epsilon
+from hlotool.facts.result_facts import EXACT, rounding_epsilon, sum_length
 from hlotool.ir.arrays import Array
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.opcodes import Class, Trait, opcodes_with
@@ -101,6 +101,8 @@ _TELLING: Final = 8
 #: Shares of a sample that a value must have to be the same one, and to be a part of it: a compiler may round
 #: an array of which the program rounds a slice.
 _WHOLE, _PART = 0.9, 0.1
+#: They hand on what an operand has.
+_SHOWING = frozenset({"bitcast", "copy", "get-tuple-element", "reshape", "transpose"})
 #: What is in them is looked at where it is computed.
 _GATHERING = opcodes_with(Trait.CONTROL_FLOW, Trait.INLINED) | {"tuple"}
 
@@ -188,24 +190,76 @@ def _unit_of_reducer(instruction: Instruction) -> float:
 
 @dataclass(slots=True, eq=False)
 class Sampler:
-    """A probe that keeps a few elements of each value that is rounded: those that lose something by it."""
+    """A probe that keeps a few elements of each value that is rounded: those that lose something by it.
+
+    Attributes:
+        wanted: what rounds.
+        terms: what makes the terms of those that add up (`terms_of`).
+        samples: magnitudes without their powers of two.
+    """
 
     wanted: Mapping[Instruction, Narrowing]
+    terms: Mapping[Instruction, Instruction]
     samples: dict[Instruction, npt.NDArray[np.float64]] = field(default_factory=dict)
+    _largest: dict[Instruction, float] = field(default_factory=dict)
+    _watched: frozenset[Instruction] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Note whose sizes are asked for."""
+        self._watched = frozenset(self.terms.values())
 
     def __call__(self, instruction: Instruction, value: Value) -> None:
         """Look at one value."""
+        if instruction in self._watched:
+            self._largest[instruction] = max((_largest(part) for part in _float_parts(value)), default=0.0)
         narrowing = self.wanted.get(instruction)
         if narrowing is None or instruction in self.samples:
             return
         for part in _float_parts(value):
-            found = _mantissas(part)
+            found = _mantissas(part[np.abs(part) > self._noise(instruction)])
             lossy = found if narrowing.adds else found[_is_rounded(found, narrowing.unit)]
             if lossy.size:
                 distinct = np.unique(lossy[:: max(1, lossy.size // (4 * _SAMPLE))])
                 step = max(1, distinct.size // _SAMPLE)
                 self.samples[instruction] = distinct[::step][:_SAMPLE]
                 return
+
+    def _noise(self, instruction: Instruction) -> float:
+        """What f64's own roundings leave of a sum whose terms cancel: another order gives another number."""
+        terms = self.terms.get(instruction)
+        if terms is None:
+            return 0.0
+        count = sum_length(instruction, array_shapes(instruction.shape)[0])
+        return self._largest.get(terms, 0.0) * count * epsilon(ElementType.F64)
+
+
+def terms_of(module: Module, wanted: Mapping[Instruction, Narrowing]) -> dict[Instruction, Instruction]:
+    """By instruction that adds up: what makes its terms, whatever they pass through on the way."""
+    calls = CallGraph(module)
+    found = {}
+    for instruction, narrowing in wanted.items():
+        if narrowing.adds and (origin := _origin(instruction.operands[0], calls)) is not None:
+            found[instruction] = origin
+    return found
+
+
+def _origin(value: Instruction, calls: CallGraph) -> Instruction | None:
+    while True:
+        if value.opcode == "parameter":
+            caller = calls.only_caller(calls.home[value])
+            if caller is None or caller.opcode not in INLINED:
+                return None
+            value = caller.operands[value.parameter_number or 0]
+        elif value.opcode in _SHOWING:
+            value = value.operands[0]
+        else:
+            return value
+
+
+def _largest(values: Array) -> float:
+    """The largest finite magnitude."""
+    finite = np.isfinite(values)
+    return float(np.max(np.abs(values), initial=0.0, where=finite))
 
 
 def _is_rounded(mantissas: npt.NDArray[np.float64], unit: float) -> npt.NDArray[np.bool_]:

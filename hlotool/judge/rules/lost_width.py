@@ -42,6 +42,7 @@ from hlotool.judge.rules.instructions import (
     feeds_products_only,
     narrowings,
     pieces,
+    terms_of,
 )
 from hlotool.judge.rules.judgement import Leaf
 
@@ -217,7 +218,7 @@ class Widths:
         wanted = {narrowing.instruction: narrowing for narrowing in own}
         if not wanted or side.side.watch is None or other.side.watch is None:
             return None
-        sampler = Sampler(wanted)
+        sampler = Sampler(wanted, terms_of(side.side.module, wanted))
         rounded = narrowings(other.side.module)
         try:
             side.watch_plainly(sampler, wide=True)

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from hlotool.backends.aot.options import platform_of
 from hlotool.backends.base import DumpingBackend
 from hlotool.backends.numpy.executions.departures import has_its_own_start
 from hlotool.backends.registry import BackendSpec, get_backend, parse_spec
@@ -215,7 +216,7 @@ def _open_question(module: Module, backend: str) -> str:
     whose threads each combine elements that are no neighbours: there it has to compare them. What lies behind
     the end of a result whose size is known at run time is left open, too.
     """
-    exchanges = parse_spec(backend).name == "gpu-ptx"
+    exchanges = platform_of(backend) == "gpu"
     if any(shape.is_dynamic for shape in array_shapes(module.entry.root.shape)):
         return "the size of a result is known at run time only"
     for instruction in module.instructions():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -24,13 +24,29 @@ class Noted(msgspec.Struct, frozen=True):
     repeat: RepeatedRecord | None = None
 
 
-def noted(folder: Path) -> Iterator[tuple[Key, Noted]]:
-    """What the processes that dump below `folder` have noted so far; a line that is being written is not."""
-    for path in sorted(folder.glob("process_*.executions")):
-        for line in path.read_bytes().splitlines(keepends=True):
-            if line.endswith(b"\n"):
+class Log:
+    """What the processes that dump below a folder note, read as it grows."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._read: dict[Path, int] = {}
+        self._noted: list[tuple[Key, Noted]] = []
+
+    def noted(self) -> Sequence[tuple[Key, Noted]]:
+        """All so far, in the order in which it was read; a line that is being written is not."""
+        for path in sorted(self._folder.glob("process_*.executions")):
+            with path.open("rb") as file:
+                file.seek(self._read.get(path, 0))
+                whole, end, _ = file.read().rpartition(b"\n")
+            self._read[path] = self._read.get(path, 0) + len(whole + end)
+            for line in whole.splitlines():
                 one = msgspec.json.decode(line, type=Noted)
-                yield (path.with_suffix(""), one.module), one
+                self._noted.append(((path.with_suffix(""), one.module), one))
+        return self._noted
+
+    def events(self) -> list[tuple[Key, EventRecord]]:
+        """What of it are events."""
+        return [(key, one.event) for key, one in self.noted() if one.event is not None]
 
 
 def judged(event: EventRecord, name: str, rows: Sequence[ModuleRecord] = ()) -> EventRecord:

@@ -14,7 +14,7 @@ import msgspec
 from hlotool.checks.in_place import unsafe_updates
 from hlotool.errors import DumpError
 from hlotool.judge.verdicts import AGREEING, DIFFERING, FAILED, Verdict
-from hlotool.runs.capture.events import Key, judged, judged_together, noted
+from hlotool.runs.capture.events import Key, Log, judged, judged_together
 from hlotool.runs.capture.launch import Program
 from hlotool.runs.capture.records import EventRecord
 from hlotool.runs.capture.watch import Watch
@@ -65,6 +65,7 @@ class Session:
     ) -> None:
         self.notes: list[str] = []
         self._watch = watch
+        self._log = Log(watch.folder)
         self._options = options
         self._missing = missing
         self._announce = announce
@@ -139,7 +140,7 @@ class Session:
 
     def rows(self) -> list[ModuleRecord]:
         """All rows, by process and number; those of several processes have their folders in their names."""
-        repeats = {key: one.repeat for key, one in noted(self._watch.folder) if one.repeat is not None}
+        repeats = {key: one.repeat for key, one in self._log.noted() if one.repeat is not None}
         return [
             msgspec.structs.replace(row, name=self._prefix(key[0]) + row.name)
             for key, rows in sorted(self._rows.items())
@@ -149,11 +150,11 @@ class Session:
     @property
     def executed(self) -> int:
         """Of how many programs executions were seen within the program."""
-        return len({key for key, _ in noted(self._watch.folder)})
+        return len({key for key, _ in self._log.noted()})
 
     def events(self) -> list[EventRecord]:
         """What `--keep-when` found, with the verdicts that there are, in the order in which it happened."""
-        found = [(key, one.event) for key, one in noted(self._watch.folder) if one.event is not None]
+        found = self._log.events()
         titles = self._titles() if found else {}
         return [
             judged(event, self._prefix(key[0]) + titles[key], self._rows.get(key, ()))
@@ -171,7 +172,7 @@ class Session:
 
     def _announce_events(self, known: int) -> int:
         """Say at once what happened beyond the first `known` events; how many there are now."""
-        events = [(key, one.event) for key, one in noted(self._watch.folder) if one.event is not None]
+        events = self._log.events()
         new = [(key, event) for key, event in events[known:] if event.output]
         titles = self._titles() if new else {}
         for key, event in new:

@@ -17,6 +17,7 @@ from hlotool.backends.field.trial import Trial
 from hlotool.backends.field.unknown import BlackBox
 from hlotool.errors import BackendFailed, BackendTimeout, HlotoolError
 from hlotool.facts import thresholds
+from hlotool.facts.absorbed import absorbed_constants
 from hlotool.inputs.generate import InputGenerator
 from hlotool.ir.arrays import flatten
 from hlotool.ir.module import Module
@@ -62,7 +63,7 @@ def compare(reference: Side, tested: Side, options: Options | None = None) -> Ex
     for assumed in others:
         if result.is_equal or result.refused or result.structural:
             break
-        if assumed.tiny and (result.around or result.meeting is not None):
+        if assumed.zeros and (result.around or result.meeting is not None):
             continue  # elsewhere both are equal with the constants as they are: something decides by them
         if assumed.roots and result.relation is not Relation.UNEQUAL:
             continue  # it takes long, and what is refused for an unknown function hardly ever needs it
@@ -89,14 +90,14 @@ class Assumed:
     """What an attempt assumes beyond the laws of the field.
 
     Attributes:
-        tiny: constants too small to matter are 0, as where 1 - 1e-38 was folded to 1.
+        zeros: sizes of constants too small to matter, which are 0, as where 1 - 1e-38 was folded to 1.
         inequalities: of real numbers, by which |x| is x where x is known not to be negative. They are not
             assumed at once: what only one of two programs shows would tell them apart.
         logarithms: log(a b) = log(a) + log(b), in place of exp(a + b) = exp(a) exp(b).
         roots: √x √x = x, at points where all that is under a root is a square.
     """
 
-    tiny: bool = False
+    zeros: frozenset[float] = frozenset()
     inequalities: bool = False
     logarithms: bool = False
     roots: bool = False
@@ -130,15 +131,24 @@ def _united(result: ExactResult, other: ExactResult) -> ExactResult:
 def attempts(*modules: Module) -> Iterator[Assumed]:
     """Nothing is assumed at first, then what it takes where programs are unequal without."""
     yield Assumed()
-    tiny = thresholds.TINY_CONSTANT.value
-    has_tiny = any(0 < abs(value) < tiny for module in modules for value in constant_values(module))
-    yield from [Assumed(tiny=True)] if has_tiny else []
+    zeros = _negligible(*modules)
+    yield from [Assumed(zeros=zeros)] if zeros else []
     if _takes_logarithms(*modules):
         yield Assumed(logarithms=True)
     yield Assumed(inequalities=True)
-    yield from [Assumed(tiny=True, inequalities=True)] if has_tiny else []
+    yield from [Assumed(zeros=zeros, inequalities=True)] if zeros else []
     if any(i.opcode in _ROOTS for module in modules for i in module.instructions()):
         yield Assumed(roots=True)
+
+
+def _negligible(*modules: Module) -> frozenset[float]:
+    """The sizes of constants too small to matter: anywhere, or beside those that they are added to."""
+    values = {abs(value) for module in modules for value in constant_values(module)}
+    tiny = {value for value in values if 0 < value < thresholds.TINY_CONSTANT.value}
+    # What one program uses otherwise stays in both.
+    absorbed = [absorbed_constants(module) for module in modules]
+    others = [{abs(v) for v in constant_values(module)} - own for module, own in zip(modules, absorbed)]
+    return frozenset(tiny.union(*absorbed).difference(*others) | tiny)
 
 
 def _attempt(
@@ -177,7 +187,7 @@ def _attempt(
             raise
         return ExactResult(refused=str(error))
     boxes = _boxes(engine)
-    laws = [f"constants below {thresholds.TINY_CONSTANT.value:g} are 0"] if assumed.tiny else []
+    laws = [f"{', '.join(f'{zero:.6g}' for zero in sorted(assumed.zeros))} is 0"] if assumed.zeros else []
     laws += ["log(a b) = log(a) + log(b)"] if assumed.logarithms else []
     laws += ["√x √x = x"] if assumed.roots else []
     laws += sorted(law.value for law in engine.laws)
@@ -301,7 +311,7 @@ def _takes_integers(module: Module) -> bool:
 
 def trial_of(reference: Module, tested: Module, assumed: Assumed) -> Trial:
     """A point at which both programs can be evaluated."""
-    constants = Constants(reference, tested, thresholds.TINY_CONSTANT.value if assumed.tiny else 0.0)
+    constants = Constants(reference, tested, assumed.zeros)
     return Trial(
         constants,
         remembers_exp=_takes_logarithms(reference, tested),

@@ -146,6 +146,9 @@ def _sizes(module: Module) -> set[float]:
 
 def _explanation(samples: Samples, index: ShapeIndex, points: int = 1) -> str:
     """Why a leaf may be the same all the same; empty where it is not. Looks at `points` first."""
+    # Arguments that a user gave may hide what makes the difference elsewhere.
+    while points < _POINTS_FOR_DOUBT and samples.are_same(index, points):
+        points *= 2
     while True:
         found = samples.fitted(index, points)
         if found is None:
@@ -210,9 +213,9 @@ class Samples:
         arguments = sample_arguments(self._inputs, runner, self.options, 0, self.apart)
         self._base.choose(lambda: self._ran(runner, arguments, None))
 
-    def are_same(self, index: ShapeIndex) -> bool:
-        """Whether numbers show no difference of a leaf, with the constants as they are."""
-        seen = self._seen(index, _POINTS_FOR_DOUBT)
+    def are_same(self, index: ShapeIndex, points: int = _POINTS_FOR_DOUBT) -> bool:
+        """Whether numbers show no difference of a leaf at so many points, with the constants as they are."""
+        seen = self._seen(index, points)
         # Where one program returns numbers and the other none, that is a difference.
         return seen is not None and (seen.are_same if seen.usable.any() else seen.are_numbers)
 

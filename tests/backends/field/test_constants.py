@@ -15,7 +15,6 @@ from support.field_words import word_of
 from hlotool.backends.field import words as w
 from hlotool.backends.field.constants import Constants
 from hlotool.backends.field.snapping import Rule, dyadic, simplest
-from hlotool.facts.thresholds import TINY_CONSTANT
 from hlotool.ir.arrays import dtype_of
 from hlotool.ir.builder import Builder, array
 from hlotool.ir.module import Module
@@ -145,7 +144,7 @@ def test_what_the_reference_folds_is_known_too() -> None:
 def test_tiny_constants_are_zero_at_the_second_attempt() -> None:
     value = rounded(1e-38)
     assert Constants(program(value)).reading(value).word != 0
-    assert Constants(program(value), zero_below=TINY_CONSTANT.value).reading(value).rule is Rule.ZERO
+    assert Constants(program(value), zeros={abs(value)}).reading(value).rule is Rule.ZERO
 
 
 def test_sizes_of_constants_are_known() -> None:

@@ -13,6 +13,7 @@ from support.judging import executed
 from hlotool.ir.arrays import Array
 from hlotool.judge.comparison import LeafComparison
 from hlotool.judge.rules.freedoms import ON_TPU, UNKNOWN_TARGET, Freedoms
+from hlotool.judge.rules.instructions import Sampler, narrowings, terms_of
 from hlotool.judge.rules.judge import judge
 from hlotool.judge.rules.judgement import judgement_of
 from hlotool.judge.verdicts import Verdict
@@ -327,3 +328,25 @@ def test_width_is_lost_within_a_few_ulps_of_what_is_added_to_it() -> None:
     assert np.abs(executed(after, arguments) - executed(before, arguments)).max() < 2**-22
     assert leaf.verdict is Verdict.WRONG
     assert "rounds to bf16" in leaf.reason
+
+
+def test_what_is_left_of_terms_that_cancel_is_not_looked_for() -> None:
+    """1e-13 of terms of 1,000 is f64's own rounding: another order gives another number."""
+"""
+    module = parse_module(
+        """HloModule m
+add { a = bf16[] parameter(0) b = bf16[] parameter(1) ROOT s = bf16[] add(a, b) }
+within { p = bf16[64] parameter(0) zero = bf16[] constant(0)
+  ROOT r = bf16[] reduce(p, zero), dimensions={0}, to_apply=add }
+ENTRY e { x = bf16[64] parameter(0) n = bf16[64] negate(x) b = bf16[64] bitcast(n)
+  ROOT f = bf16[] fusion(b), kind=kInput, calls=within }"""
+    )
+    named = {i.name: i for i in module.instructions()}
+    wanted = {n.instruction: n for n in narrowings(module) if n.adds}
+    assert set(wanted) == {named["r"]}
+    assert terms_of(module, wanted) == {named["r"]: named["n"]}
+    for value, is_kept in ((1e-13, False), (-1e-13, False), (1e-9, True), (3.7, True)):
+        sampler = Sampler(wanted, terms_of(module, wanted))
+        sampler(named["n"], np.array([1000.0, -1000.0, np.inf]))
+        sampler(named["r"], np.array(value))
+        assert (named["r"] in sampler.samples) is is_kept

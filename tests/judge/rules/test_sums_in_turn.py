@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -177,3 +178,33 @@ def test_xla_is_not_wrong_on_terms_that_are_alike(name: str, kind: str) -> None:
         arguments, _ = operands(name, _dtype(kind), 1 + seed % 2, seed)
         leaf = judged_leaf(program, arguments, np.asarray(compiled.run(arguments)))
         assert leaf.verdict.answer is not Answer.BAD, leaf.reason
+
+
+#: The gradient of a bias behind a mean over 16 places: each of 16 terms occurs 16 times.
+BIAS = """add { a = bf16[] parameter(0) b = bf16[] parameter(1) ROOT s = bf16[] add(a, b) }
+ENTRY e {
+  x = bf16[16,64] parameter(0)
+  zero = bf16[] constant(0)
+  b = bf16[16,16,64] broadcast(x), dimensions={0,2}
+  r = bf16[64] reduce(b, zero), dimensions={0,1}, to_apply=add
+  c = f32[64] convert(r)
+  ROOT s = f32[64] multiply(c, c)
+}"""
+
+
+@pytest.mark.parametrize("seed", [0, 2, 3, 4])
+def test_narrow_sums_that_are_rounded_at_every_addition(seed: int) -> None:
+    """As XLA:CPU makes them; with one of ten terms lost they are another sum."""
+    numbers = 0.3 + np.random.default_rng(seed).normal(size=(16, 64))
+    x = numbers.astype(ml_dtypes.bfloat16)
+
+    def squares(terms: Iterable[Array]) -> Array:
+        total = np.zeros(64, ml_dtypes.bfloat16)
+        for term in terms:
+            total = (total.astype(np.float32) + term.astype(np.float32)).astype(ml_dtypes.bfloat16)
+        return np.square(total.astype(np.float32))
+
+    terms = [row for row in x for _ in range(16)]
+    assert judged_leaf(BIAS, [x], squares(terms)).verdict.answer is Answer.GOOD
+    lost = [np.zeros_like(term) if n % 10 == 3 else term for n, term in enumerate(terms)]
+    assert judged_leaf(BIAS, [x], squares(lost)).verdict.answer is Answer.BAD

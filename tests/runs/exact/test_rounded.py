@@ -7,9 +7,12 @@ import pytest
 from support.rewrites import CORPUS
 
 import hlotool
+from hlotool.backends.numpy import NumpyBackend
 from hlotool.facts.thresholds import ROOTS
 from hlotool.runs.exact.result import ExactResult, Relation
 from hlotool.runs.exact.task import compare_modules
+from hlotool.runs.exact.within import comparing
+from hlotool.runs.program import compile_program
 
 #: Six constants that no simple number rounds to.
 CONSTANTS = [0.73218413, 1.9274635, 3.1823457, 0.41927364, 2.2718371, 1.3719283]
@@ -53,6 +56,18 @@ def test_a_product_of_six_constants_is_no_difference_for_certain(function: str) 
     found = prove(program(CONSTANTS, function=function), program([folded(CONSTANTS)], function=function))
     assert found.relation is Relation.REFUSED
     assert "off both programs return the same" in found.leaves[0].reason
+
+
+def test_arguments_at_which_a_constant_decides_nothing_accuse_no_program() -> None:
+    """c·x / (c·x + erf(y)), where y is 0 in the first point: as of an update that a norm makes the same."""
+    rest = f"e = {F} erf(y)\n s = {F} add({{0}}, e)\n ROOT r = {F} divide({{0}}, s)"
+    one = program(CONSTANTS, rest.format(scaled("x", CONSTANTS, "c")[1]))
+    other = program([folded(CONSTANTS)], rest.format(scaled("x", CONSTANTS[:1], "c")[1]))
+    given = np.ones((4, 6), np.float32), np.zeros((4, 6), np.float32)
+    backend = NumpyBackend()
+    sides = [compile_program("", "", module, backend) for module in (one, other)]
+    found = comparing(sides[0], sides[1], arguments=given)(30.0, 2)
+    assert found.relation is Relation.REFUSED, found.leaves
 
 
 @pytest.mark.parametrize("off", [1 + 2e-6, 1 - 2e-6, 1 + 1e-4])

@@ -100,12 +100,16 @@ def general_eigenvalues(call: LapackCall, a: Array) -> Results:
 def _singular(config: Config) -> Mapping[str, int]:
     """LAPACK's `mode`: no vectors, as many as values, or all."""
     wanted = "A" if config.flag("full_matrices") else "S"
-    mode = wanted if config.flag("compute_uv") else "N"
-    return {"mode": ord(mode), "transposed": config.flag("transposed")}
+    return {"mode": ord(wanted if config.flag("compute_uv") else "N")}
 
 
-@_solver("solver_gesvd_ffi", (2,), _singular)
-@_solver("solver_gesdd_ffi", (2,), _singular)
+def _singular_of_either(config: Config) -> Mapping[str, int]:
+    """The same, and whether the library is given the transpose, as it takes no wide matrices."""
+    return {**_singular(config), "transposed": config.flag("transposed")}
+
+
+@_solver("solver_gesvd_ffi", (2,), _singular_of_either)
+@_solver("solver_gesdd_ffi", (2,), _singular_of_either)
 def singular_values(call: LapackCall, a: Array) -> Results:
     """Singular values; (scratch, values, left vectors, right adjoint vectors, info).
 
