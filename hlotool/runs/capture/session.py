@@ -34,7 +34,7 @@ _NICENESS = 15
 _PAUSE = 0.25
 #: Seconds from which on a program is worth processes beside it: one that is over sooner would pay for their
 #: start, and those that go on afterwards are started anew, with a full claim.
-_SOON = 20.0
+_SOON = 30.0
 #: Bytes of programs that are worth another process, which takes as long to start as a tenth of them to judge.
 _WORTH_A_PROCESS = 300_000
 
