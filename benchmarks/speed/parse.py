@@ -83,12 +83,14 @@ def main() -> int:
 
     xla = None if options.no_xla else xla_parser()
     total_bytes = total_ours = total_xla = 0.0
+    ratios = []
     print(f"{'bytes':>9}  {'hlotool MB/s':>12}  {'XLA MB/s':>8}  file")
     for path, text in texts(options.directory):
         size = len(text.encode("utf-8", "surrogateescape"))
         ours = seconds(first, text, options.repeat)
         theirs = seconds(xla, text, options.repeat) if xla is not None else 0.0
         total_bytes, total_ours, total_xla = total_bytes + size, total_ours + ours, total_xla + theirs
+        ratios.append(theirs / ours)
         rate = f"{size / theirs / 1e6:8.1f}" if theirs else f"{'-':>8}"
         print(f"{size:>9}  {size / ours / 1e6:12.1f}  {rate}  {path.relative_to(options.directory)}")
     if not total_ours:
@@ -96,7 +98,8 @@ def main() -> int:
         return 2
     print(f"\n{total_bytes / 1e6:.2f} MB: hlotool {total_bytes / total_ours / 1e6:.1f} MB/s", end="")
     if total_xla:
-        print(f", XLA {total_bytes / total_xla / 1e6:.1f} MB/s, ratio {total_xla / total_ours:.2f}")
+        print(f", XLA {total_bytes / total_xla / 1e6:.1f} MB/s, ratio {total_xla / total_ours:.2f}", end="")
+        print(f"; of the files {median(ratios):.2f} at the median, {min(ratios):.2f} at least")
     else:
         print()
     return 0

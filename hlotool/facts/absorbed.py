@@ -19,8 +19,8 @@ from hlotool.ir.types import ArrayShape
 from hlotool.ir.walk import Users, users
 
 _SUMS: Final = frozenset({"add", "subtract"})
-#: Terms are looked for behind them; of several operands the first is what is moved.
-_BEHIND: Final = opcodes_with(Trait.REGROUPS) | {"copy", "dynamic-slice", "negate", "reverse", "slice"}
+#: Terms are looked for behind them.
+_BEHIND: Final = opcodes_with(Trait.REGROUPS) | {"negate", "slice"}
 #: So many terms of a sum are looked at.
 _MOST_TERMS: Final = 64
 

@@ -261,7 +261,7 @@ def _in_sequence(
     """
     values: dict[Instruction, list[_Buffer]] = {}
     for instruction in computation.instructions:
-        handed = handed_on(instruction, values)
+        handed = _shared(instruction, values)
         changed = _written(instruction, values)
         if not handed or changed:
             yield from _read(instruction, values)
@@ -283,6 +283,13 @@ def _in_sequence(
     for buffer in values[computation.root]:
         if buffer.written_by is not None:
             yield MissingCopy(buffer.written_by, buffer.made_by, computation.root)
+
+
+def _shared(
+    instruction: Instruction, values: Mapping[Instruction, Sequence[_Buffer]]
+) -> dict[ShapeIndex, _Buffer]:
+    """Which leaves of the result are buffers of operands: a reshape that layouts leave moves its elements."""
+    return {} if instruction.opcode == "reshape" else handed_on(instruction, values)
 
 
 def _is_kept(

@@ -150,7 +150,7 @@ def check_call_depth(computations: Sequence[Computation]) -> None:
 
 def _callees(computation: Computation) -> Iterator[Computation]:
     """What a computation calls, last first."""
-    callers = (i for i in computation.instructions if i.opcode in _CALLERS)
+    callers = [i for i in computation.instructions if i.opcode in _CALLERS]
     return reversed(dict.fromkeys(callee for caller in callers for callee in caller.called))
 
 

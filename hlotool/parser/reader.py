@@ -72,8 +72,7 @@ _BRACKETS = re.compile(r"\"[^\"\\]*(?:\\.[^\"\\]*)*\"|[{}\[\]()]|,")
 def _without_elided(text: str, path: str | None) -> str:
     """The text with blanks in the place of what its header leaves out; what that says, the body says, too."""
     at, header = text.find(_HEADER_WORD), None
-    while at >= 0 and header is None:
-        header = _HEADER.match(text, text.rfind("\n", 0, at) + 1)
+    while at >= 0 and (header := _HEADER.match(text, text.rfind("\n", 0, at) + 1)) is None:
         at = text.find(_HEADER_WORD, at + 1)
     if header is None or "..." not in header["attributes"] or not header["attributes"].startswith(","):
         return text

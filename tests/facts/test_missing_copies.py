@@ -105,6 +105,15 @@ def test_a_body_that_hands_on_two_names_of_one_buffer_overwrites_nothing() -> No
     )
 
 
+def test_a_reshape_has_a_buffer_of_its_own() -> None:
+    # With the layouts of TPUs it moves elements; what does not is a bitcast.
+    moved = UPDATE.replace("negate(p)", "negate(p) v = f32[2,2] reshape(n)").replace(
+        "tuple(a, d)", "tuple(v, d)"
+    )
+    assert found(moved) == []
+    assert found(moved.replace("reshape(n)", "bitcast(n)")) != []
+
+
 def test_only_scheduled_programs_say_what_is_overwritten() -> None:
     assert found(UPDATE.replace(", is_scheduled=true", "").replace("add(p, d)", "add(n, d)")) == []
 

@@ -129,6 +129,10 @@ def test_lines_of_dumps_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
         "  y = f32[2]{/*a*/0} negate(%x)",
         "  y = f32[2]{0} call(%x), to_apply={ z = f32[2]{0} parameter(0) }",
         "  y = f32[2]{0} negate(%x), sharding={replicated} ",
+        "  %inf = f32[2]{0} negate(%x)",
+        '  y = f32[2]{0} negate(%x), metadata={op_name="a\n  b"}',
+        '  y = f32[2]{0} negate(%x), metadata={op_name="a" source_line=1 op_type="b"}',
+        '  y = f32[2]{0} negate(%x), sharding={replicated metadata={op_name="a"}}',
     ],
 )
 def test_other_lines_are_read_as_a_whole(line: str) -> None:
@@ -157,6 +161,12 @@ def test_a_computation_over_several_lines_ends_the_cutting() -> None:
         "  true = f32[2]{0} negate(%x)",
         "  %f32 = f32[2]{0} negate(%x)",
         "  %x = f32[2]{0} negate(%x)",
+        "  %inf = f32[2]{0} negate(%x)\n  y = f32[2]{0} negate(inf)",
+        '  y = f32[2]{0} negate(%x), metadata={op_name="a\\"}',
+        '  y = f32[2]{0} negate(%x), metadata={op_name="a\n  b"}\n  z = f32[2]{0} negate(%y)',
+        "  y = f32[2]{0} negate(%x), , metadata={op_name=\"a\"}",
+        "  y = f32[2]{0} negate(%x), ",
+        "  y = f32[2]{} negate(%x)",
         "  y = f32[2]{0} parameter(0)",
         "  y = f32[2]{0} parameter(٣)",
         "  y = f32[] constant(٣)",

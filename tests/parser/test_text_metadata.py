@@ -90,7 +90,7 @@ def test_metadata_of_large_texts_is_decoded_when_it_is_looked_at(monkeypatch: py
     assert found is not None
     assert decoded == []
     assert (found.op_name, found.op_name, found.source_line) == ("n", "n", 0)
-    assert decoded == [', metadata={op_name="n" source_line=3}']
+    assert decoded == ['metadata={op_name="n" source_line=3}']
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.hlo_text import program, rejected
+from support.hlo_text import large_texts_begin_at, program, rejected
 
 from hlotool.ir.attributes import (
     BufferDonor,
@@ -242,6 +242,17 @@ def test_tables_of_source_positions() -> None:
 def test_wrong_tables(written: str, instead: str) -> None:
     assert written in TABLES
     rejected(program("p = f32[] parameter(0)", header=TABLES.replace(written, instead, 1)))
+
+
+def test_tables_of_large_texts_with_blanks_before_a_title() -> None:
+    header = TABLES.replace("2 'b\\'.py'\n", "").replace("{ ", "{").replace(", ", " ").replace(" }", "}")
+    text = program("  %p = f32[] parameter(0)", header=header)
+    with large_texts_begin_at(0):
+        expected, found = (
+            parse_module(t).stack_frames for t in (text, text.replace("FunctionNames", "  FunctionNames"))
+        )
+    assert expected is not None
+    assert found == expected
 
 
 # Rules that concern whole computations

@@ -13,7 +13,7 @@ from support.hlo_text import large_texts_begin_at, program, snapshot
 
 from hlotool.errors import HloSyntaxError
 from hlotool.parser import reader
-from hlotool.parser.text.statements import Statements
+from hlotool.parser.text import statements
 
 
 def outcomes(texts: Sequence[str]) -> list[list[Any] | str]:
@@ -69,19 +69,23 @@ def test_damaged_stages(seed: int, corpus: Path) -> None:
 def test_equal_lines_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [f"  x{n} = f32[2]{{0}} parameter({n})" for n in range(50)]
     read: list[str] = []
-    real = Statements._statement
+    real = statements._LINE
 
-    def counted(self: Statements, *parts: str) -> Any:
-        read.append(parts[1])
-        return real(self, *parts)
+    class Counted:
+        findall = staticmethod(real.findall)
 
-    monkeypatch.setattr(Statements, "_statement", counted)
+        @staticmethod
+        def fullmatch(line: str) -> Any:
+            read.append(line)
+            return real.fullmatch(line)
+
+    monkeypatch.setattr(statements, "_LINE", Counted)
     reader.forget_texts()
     with large_texts_begin_at(0):
         for last in ("negate", "negate", "abs"):
             read.clear()
             module = reader.parse_module(program(*lines, f"  ROOT y = f32[2]{{0}} {last}(x7)"))
-    assert read == ["y"]
+    assert read == ["  ROOT y = f32[2]{0} abs(x7)"]
     assert module.entry.root.opcode == "abs"
 
 

@@ -13,9 +13,12 @@ from support.hlo_text import large_texts_begin_at, snapshot
 from hlotool.errors import ExitCode, HloSyntaxError
 from hlotool.interface.api.check import check
 from hlotool.interface.api.inspect import inspect
-from hlotool.ir.arrays import Array
+from hlotool.ir.arrays import Array, Literal
 from hlotool.ir.module import Module
+from hlotool.ir.types import ELEMENT_TYPES, ArrayShape, ElementType
 from hlotool.parser import reader
+from hlotool.parser.text import literals
+from hlotool.parser.text.literals import _PLAIN_SCALARS, decode_literal, is_plain
 
 NUMBERS = ", ".join(f"{number}.5" for number in range(40))
 #: A loop of four iterations, and a constant that is long enough not to be read.
@@ -125,3 +128,42 @@ def test_check_reads_what_its_rules_ask_for(tmp_path: Path) -> None:
     everything = check(str(path))
     assert everything.exit_code == ExitCode.USAGE
     assert "39 elements" in str(everything.failures[0].error.message)
+
+
+SCALARS = (
+    "0", "-0", "1", "-1", "00012", "255", "256", "65504", "65520", "2147483647", "2147483648", "-2147483648",
+    "4294967295", "4294967296", "123456789012345678", "12345678901234567890", "1.5", "1.", "1e5", "1e+06",
+    "1e-400", "1e+309", "3.40282347e+38", "3.4028236e+38", "-3.38953139e+38", "3.39e+38", "3.3962e+38",
+    "true", "false", "inf", "-inf", "nan", "-nan", "nan(0x1)", "x", "",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("element_type", ELEMENT_TYPES.values(), ids=str)
+def test_what_is_plain_can_be_decoded(element_type: ElementType) -> None:
+    """What a text says is decoded later without an error, and what is in doubt at once."""
+    plain = 0
+    for dims in ((), (1,), (1, 1), (2,), (0,)):
+        rank = len(dims)
+        shape = ArrayShape(element_type, dims)
+        for number in SCALARS:
+            for text in (number, "{ " * (rank - 1) + f"{{{number}}}" + " }" * (rank - 1), f"{{{{{number}}}"):
+                if is_plain(text, shape):
+                    plain += 1
+                    assert decode_literal(text, shape).array.shape == dims
+    assert bool(plain) == (element_type in _PLAIN_SCALARS)
+
+
+def test_a_scalar_is_decoded_when_it_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded: list[str] = []
+
+    def decode(text: str, shape: ArrayShape) -> Literal:
+        decoded.append(text)
+        return decode_literal(text, shape)
+
+    monkeypatch.setattr(literals, "read_literal", decode)
+    module = reader.parse_module("HloModule m\n\nENTRY e {\n  ROOT c = f32[1]{0} constant({2.5})\n}\n")
+    literal = module.entry.root.literal
+    assert literal is not None
+    assert decoded == []
+    assert pickle.loads(pickle.dumps(literal)).array.tolist() == literal.array.tolist() == [2.5]
+    assert decoded == ["{2.5}"]

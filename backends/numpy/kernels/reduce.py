@@ -12,12 +12,13 @@ from hlotool.backends.numpy.lanes import Lanes, lanes
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.ordering import Domain, Monoid
 from hlotool.backends.numpy.plan import by_rows, each, spans
+from hlotool.backends.numpy.precision import Conversion, converter
 from hlotool.backends.numpy.registry import Kernel, lowers
 from hlotool.backends.numpy.windows import output_sizes, window_slices
 from hlotool.ir.arrays import Array
 from hlotool.ir.attributes import WindowDim
 from hlotool.ir.module import Instruction
-from hlotool.ir.types import TupleShape
+from hlotool.ir.types import ElementType, TupleShape, array_shapes
 
 #: From so many elements on NumPy sums them pairwise.
 _PAIRWISE = 8
@@ -47,11 +48,33 @@ def reduce(instruction: Instruction, lowering: Lowering) -> Kernel:
     """
     axes = tuple(sorted(instruction.integers("dimensions")))
     combine = lanes(instruction.computation("to_apply"), lowering)
-    strategy = _strategy(combine, axes)
+    return _in_declared_types(instruction, _strategy(combine, axes))
+
+
+def _in_declared_types(instruction: Instruction, strategy: _Reduce) -> Kernel:
+    """The kernel of a reduction whose results may have other types than its operands: libtpu lets an addition
+    of f32 return bf16, rounded once. The wider type of both is that of the function.
+    """
     count = len(instruction.operands) // 2
+    operands = [operand.element_type for operand in instruction.operands]
+    results = [part.element_type for part in array_shapes(instruction.shape)]
+    widest = [max(pair, key=lambda kind: kind.bits) for pair in zip(operands, results)]
+    given = [_conversion(own, kind) for own, kind in zip(operands, widest * 2)]
+    made = [_conversion(kind, declared) for kind, declared in zip(widest, results)]
+
+    def converted(inputs: Sequence[Array], inits: Sequence[Array]) -> Sequence[Array]:
+        values = [to(x) if to else x for to, x in zip(given, (*inputs, *inits))]
+        found = strategy(values[:count], values[count:])
+        return [to(x) if to else x for to, x in zip(made, found)]
+
+    run = converted if any((*given, *made)) else strategy
     if not isinstance(instruction.shape, TupleShape):
-        return lambda x, init: strategy((x,), (init,))[0]
-    return lambda *values: tuple(strategy(values[:count], values[count:]))
+        return lambda x, init: run((x,), (init,))[0]
+    return lambda *values: tuple(run(values[:count], values[count:]))
+
+
+def _conversion(source: ElementType, target: ElementType) -> Conversion | None:
+    return None if source is target else converter(source, target)
 
 
 def _strategy(combine: Lanes, axes: tuple[int, ...]) -> _Reduce:
@@ -161,11 +184,7 @@ def reduce_window(instruction: Instruction, lowering: Lowering) -> Kernel:
     """
     dims = instruction.window.dims
     combine = lanes(instruction.computation("to_apply"), lowering)
-    strategy = _reduce_window_strategy(combine, dims)
-    count = len(instruction.operands) // 2
-    if not isinstance(instruction.shape, TupleShape):
-        return lambda x, init: strategy((x,), (init,))[0]
-    return lambda *values: tuple(strategy(values[:count], values[count:]))
+    return _in_declared_types(instruction, _reduce_window_strategy(combine, dims))
 
 
 def _reduce_window_strategy(combine: Lanes, dims: Sequence[WindowDim]) -> _Reduce:

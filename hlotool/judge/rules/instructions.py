@@ -102,7 +102,7 @@ _TELLING: Final = 8
 #: an array of which the program rounds a slice.
 _WHOLE, _PART = 0.9, 0.1
 #: They hand on what an operand has.
-_SHOWING = frozenset({"bitcast", "copy", "get-tuple-element", "reshape", "transpose"})
+_SHOWING = opcodes_with(Trait.REGROUPS) | {"copy", "get-tuple-element"}
 #: What is in them is looked at where it is computed.
 _GATHERING = opcodes_with(Trait.CONTROL_FLOW, Trait.INLINED) | {"tuple"}
 

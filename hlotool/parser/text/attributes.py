@@ -1,29 +1,18 @@
-"""Attributes of an instruction: checked by the opcode table, simple ones read without the grammar.
-
-Checked is that they are allowed, complete, and each has a possible value.
-
-Most attributes are numbers, words or strings (`dimensions={0,1}`, `direction=GE`, `to_apply=%add`), and
-each distinct text of one is met for the first time once. Which form a key has is the grammar's; an
-expression computed from the grammar proves the value, which is then taken apart without the parser.
-"""
+"""Attributes of an instruction, checked by the opcode table: allowed, complete, of possible values."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping
-from functools import cache, lru_cache
+from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any, NamedTuple
 
-from hlotool import grammar
 from hlotool.ir.attribute_kinds import COMMON_ATTRIBUTES, Kind
-from hlotool.ir.attributes import FrontendAttributes, Metadata, RawText, SliceDim
+from hlotool.ir.attributes import Metadata, RawText
 from hlotool.ir.opcodes import OPCODES, attribute_kind
-from hlotool.parser.text.hlo_parser import RESERVED
 from hlotool.parser.text.syntax import (
     AnonymousComputation,
     AttributeSyntax,
     CalleeName,
-    Name,
     OtherValue,
     Predecessors,
     Span,
@@ -31,7 +20,6 @@ from hlotool.parser.text.syntax import (
     TypedLiteral,
     TypedLiteralTuple,
 )
-from hlotool.parser.tokens import SAFE_STRING, unquote
 
 #: Instruction attributes of older XLA, accepted and carried as text unless the reader is strict.
 OBSOLETE_ATTRIBUTES = frozenset(
@@ -112,6 +100,13 @@ class BoundAttributes(NamedTuple):
     metadata: Metadata | None = None
 
 
+#: Kinds whose values are what they are, whatever the opcode.
+_FINAL = frozenset(
+    {
+        Kind.BACKEND_CONFIG, Kind.BOOL, Kind.DIM_LABELS, Kind.FRONTEND, Kind.INSTRUCTIONS, Kind.INT,
+        Kind.INTS, Kind.METADATA, Kind.PADDING, Kind.SHARDING, Kind.SLICE, Kind.STRING, Kind.WINDOW,
+    }
+)  # fmt: skip
 _PENDING = (AnonymousComputation, CalleeName, Span, TypedLiteral, TypedLiteralTuple)
 
 
@@ -132,13 +127,16 @@ def bind(
     """
     values: dict[str, Any] = {}
     pending: list[AttributeSyntax] = []
-    kinds = _kinds(opcode)
+    kinds, unchecked = _kinds(opcode)
     seen: set[str] = set()
     for attribute in attributes:
         key, value, at = attribute
         if key in seen:
             raise TextError(f"the attribute {key} is given twice", at)
         seen.add(key)
+        if key in unchecked:
+            values[key] = value
+            continue
         if key in UNSAID and not strict and UNSAID[key] == value:
             continue
         if _IMPLIED.get((opcode, key)) == value:
@@ -168,10 +166,12 @@ def _with_order(values: dict[str, Any], seen: set[str], position: int) -> None:
 
 
 @cache
-def _kinds(opcode: str) -> Mapping[str, Kind | None]:
-    """How each attribute that the opcode takes is written."""
+def _kinds(opcode: str) -> tuple[Mapping[str, Kind | None], frozenset[str]]:
+    """How each attribute that the opcode takes is written, and those whose value needs no further look."""
     keys = (*COMMON_ATTRIBUTES, *OPCODES[opcode].attributes)
-    return {key: attribute_kind(opcode, key) for key in keys}
+    kinds = {key: attribute_kind(opcode, key) for key in keys}
+    looked_at = {*UNSAID, "slice_sizes", *(key for of, key in _IMPLIED if of == opcode)}
+    return kinds, frozenset(key for key, kind in kinds.items() if kind in _FINAL and key not in looked_at)
 
 
 def _is_list_of_callees(value: object) -> bool:
@@ -215,85 +215,3 @@ def _known_word(opcode: str, key: str, word: str, at: int) -> str:
             if known.lower() == word.lower():
                 return known
     raise TextError(f"{word} is not a value of {key}, which is one of {', '.join(allowed)}", at)
-
-
-#: It may not fit in 64 bits.
-LONG_NUMBER = re.compile(r"[0-9]{19}")
-_SLICE = re.compile(r"\[ ?(-?[0-9]+) ?: ?(-?[0-9]+)(?: ?: ?(-?[0-9]+))? ?\]")
-_ENTRY = re.compile(rf"([A-Za-z0-9_.\-]+)=({SAFE_STRING})")
-
-
-class _Form(NamedTuple):
-    """How the values of some keys are written.
-
-    Attributes:
-        proves: whether a text is such a value.
-        decode: its value; None where only the parser knows it.
-    """
-
-    proves: Callable[[str], object]
-    decode: Callable[[str], Any]
-
-
-def plain_attribute(text: str) -> AttributeSyntax | None:
-    """The attribute `key=value` if it is of a plain form, else None: the parser decides."""
-    equals = text.find("=") + 1
-    form = _form_of(text[:equals])
-    value = text[equals:]
-    if form is None or not form.proves(value) or LONG_NUMBER.search(value):
-        return None
-    decoded = form.decode(value)
-    return None if decoded is None else AttributeSyntax(text[: equals - 1], decoded, 0)
-
-
-@lru_cache(maxsize=256)
-def _form_of(key: str) -> _Form | None:
-    return next((form for keys, form in _forms() if keys.fullmatch(key)), None)
-
-
-@cache
-def _forms() -> list[tuple[re.Pattern[str], _Form]]:
-    """The forms, each with the keys that have it."""
-    word, name = grammar.terminal("IDENTIFIER"), grammar.terminal("PERCENT_NAME")
-    ints, entry = grammar.pattern("ints"), grammar.terminal("KEY") + SAFE_STRING
-    forms: dict[str, tuple[str, Callable[[str], Any]]] = {
-        "BOOL_KEY": (grammar.terminal("BOOL"), _is_true),
-        "BOOL_OR_BOOLS_KEY": (grammar.pattern("booleans"), _booleans),
-        "COMPUTATION_KEY": (f"{name}|{word}", _callee),
-        "FRONTEND_KEY": (rf"\{{(?>(?:{entry}(?>(?:, ?{entry})*))?)\}}", _frontend),
-        "ENUM_KEY": (word, lambda value: None if value in RESERVED else value),
-        "INT_KEY": (grammar.terminal("INT"), int),
-        "INTS_KEY": (ints, _integers),
-        "SLICE_KEY": (grammar.pattern("slice"), _slice),
-        "SLICE_SIZES_KEY": (ints, _integers),
-        "STRING_KEY": (SAFE_STRING, unquote),
-    }
-    return [
-        (re.compile(grammar.terminal(keys)), _Form(re.compile(value).fullmatch, decode))
-        for keys, (value, decode) in forms.items()
-    ]
-
-
-def _frontend(value: str) -> FrontendAttributes:
-    """Where a key repeats, the last value counts, as in XLA."""
-    return FrontendAttributes(tuple(dict(_ENTRY.findall(value)).items()))
-
-
-def _is_true(value: str) -> bool:
-    return value == "true"
-
-
-def _booleans(value: str) -> tuple[bool, ...]:
-    return tuple(map(_is_true, value[1:-1].split(","))) if len(value) > len("{}") else ()
-
-
-def _callee(value: str) -> CalleeName | None:
-    return None if value in RESERVED else CalleeName(Name(value.removeprefix("%"), 0, 0))
-
-
-def _integers(value: str) -> tuple[int, ...]:
-    return tuple(map(int, value[1:-1].split(","))) if len(value) > len("{}") else ()
-
-
-def _slice(value: str) -> tuple[SliceDim, ...]:
-    return tuple([SliceDim(*map(int, filter(None, bounds))) for bounds in _SLICE.findall(value)])

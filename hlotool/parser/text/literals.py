@@ -9,7 +9,7 @@ XLA: ParseDenseLiteral, ParseTupleLiteral.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from math import prod
 from typing import Any
@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hlotool.ir.arrays import Literal, dtype_of
-from hlotool.ir.types import ArrayShape, Shape, TupleShape
+from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape
 from hlotool.parser.text.element_values import to_array, to_complex_array
 from hlotool.parser.text.hlo_parser import parse_syntax
 from hlotool.parser.text.syntax import Source, TextError, TypedLiteral, TypedLiteralTuple
@@ -47,6 +47,20 @@ _ENDS = ",{} \n\t\r"
 #: letters what HLO has, and the two of `_PYTHON` besides.
 _PLAIN = b"0123456789+-.eE{}, \t\r\ninfatruels"
 _PYTHON = (" .", " +")
+_PLAIN_FLOAT = re.compile(r"-?[0-9]{1,12}(?:\.[0-9]{1,12})?(?:e[+\-][0-9]{1,3})?|-?inf|nan")
+_PLAIN_WORDS = frozenset(("true", "false", "inf", "-inf", "nan"))
+#: What numbers of a type are written like, and the largest: what rounds to infinity is none.
+_PLAIN_SCALARS: Mapping[ElementType, tuple[re.Pattern[str], float]] = {
+    ElementType.PRED: (re.compile("true|false"), 1),
+    ElementType.S32: (re.compile("-?[0-9]{1,10}"), 2**31 - 1),
+    ElementType.S64: (re.compile("-?[0-9]{1,18}"), 2**63),
+    ElementType.U32: (re.compile("[0-9]{1,10}"), 2**32 - 1),
+    ElementType.U64: (re.compile("[0-9]{1,18}"), 2**63),
+    ElementType.F16: (_PLAIN_FLOAT, 65504),
+    ElementType.BF16: (_PLAIN_FLOAT, 3.3895e38),
+    ElementType.F32: (_PLAIN_FLOAT, 3.4028235e38),
+    ElementType.F64: (_PLAIN_FLOAT, 1e308),
+}
 #: By code of a character: part of an element, or which brace.
 _ELEMENT, _OPEN, _CLOSE = 1, 2, 3
 _CLASSES = np.full(256, _ELEMENT, np.uint8)
@@ -90,6 +104,17 @@ def read_literal(text: str, shape: Shape) -> Literal:
 def unread_literal(text: str, shape: ArrayShape) -> Literal:
     """What `read_literal` returns or raises, but not before somebody asks for the value."""
     return Literal.unread(shape, partial(read_literal, shape=shape), text)
+
+
+def is_plain(text: str, shape: ArrayShape) -> bool:
+    """Whether a text is, as one sees without decoding it, one element in the range of its type."""
+    if shape.element_type not in _PLAIN_SCALARS or shape.size != 1 or shape.dynamic:
+        return False
+    number, rank = text.strip("{ }"), shape.rank
+    pattern, largest = _PLAIN_SCALARS[shape.element_type]
+    if pattern.fullmatch(number) is None or (number not in _PLAIN_WORDS and abs(float(number)) > largest):
+        return False
+    return text == (f"{'{ ' * (rank - 1)}{{{number}}}{' }' * (rank - 1)}" if rank else number)
 
 
 def decode_typed_literal(value: TypedLiteral | TypedLiteralTuple, text: str) -> Literal:

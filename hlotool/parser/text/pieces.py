@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from math import inf
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hlotool import grammar
 from hlotool.ir.attributes import EmbeddedLiteral, EntryLayout, Metadata, RawText
 from hlotool.ir.opcodes import OPCODES
 from hlotool.ir.types import ELEMENT_TYPES, ArrayShape, Layout, Shape, TupleShape
-from hlotool.parser.text.attributes import BoundAttributes, bind, plain_attribute
+from hlotool.parser.text.attributes import BoundAttributes, bind
 from hlotool.parser.text.diagnostics import check_nesting
 from hlotool.parser.text.hlo_parser import actions
+from hlotool.parser.text.plain_attributes import plain_attribute
 from hlotool.parser.text.single_opcodes import RULES, Rule
 from hlotool.parser.text.syntax import (
     AnonymousComputation,
@@ -36,15 +38,21 @@ if TYPE_CHECKING:
 #: Where one attribute probably ends and the next begins.
 _NEXT_ATTRIBUTE = re.compile(r", (?=[a-z_\-]+=)")
 METADATA_KEY = ", metadata="
+_METADATA = METADATA_KEY + "{"
 #: Numbers that fit in 32 bits.
 SAFE_NUMBER = "-?[0-9]{1,9}(?![0-9])"
 _METADATA_FIELD = re.compile(f"([a-z_]+)=({SAFE_STRING}|{SAFE_NUMBER})")
 _ENTRY_LAYOUT = "entry_computation_layout={("
-_SAFE_SIZES = "[0-9]{1,18}(?>(?:,[0-9]{1,18})*)"
+#: Numbers that fit in 64 bits.
+SAFE_SIZES = "[0-9]{1,18}(?>(?:,[0-9]{1,18})*)"
 #: Type, sizes that fit in 64 bits, order of the dimensions.
-_PLAIN_ARRAY = re.compile(rf"([a-z0-9]+)\[((?>(?:{_SAFE_SIZES})?))\](?>(?:\{{(?>({_SAFE_SIZES})?)\}})?)")
+_PLAIN_ARRAY = re.compile(rf"([a-z0-9]+)\[((?>(?:{SAFE_SIZES})?))\](?>(?:\{{({SAFE_SIZES})\}})?)")
 #: Literals of so many characters and elements at most are kept.
 _SHORT_LITERAL = 64
+#: No number of a parameter has more digits.
+_MOST_DIGITS = 9
+#: Tuples that are nested deeper than any program needs are left to the parser.
+_DEEPEST = 50
 #: Kept between texts: some tens of megabytes.
 _MOST_PIECES = 100_000
 
@@ -53,24 +61,17 @@ class Doubt(Exception):
     """What was cut out is not what it was taken for; the parser decides."""
 
 
-class Head(NamedTuple):
-    """What a line says before its operands, and what follows from the opcode.
+class SeveralLines(Exception):
+    """What was taken for a line has more of them, in a string: the lines after it were counted wrongly."""
 
-    Attributes:
-        opcode: of the table.
-        shape: of the result.
-        fewest: operands that it takes.
-        most: operands that it takes; None for any number.
-        rule: what is demanded of it beyond that.
-        bound: the attributes met on this opcode so far, by their text.
-    """
 
-    opcode: str
-    shape: Shape
-    fewest: int
-    most: int | None
-    rule: Rule | None
-    bound: dict[str, BoundAttributes]
+#: Attributes met on an opcode, by their text.
+Known: TypeAlias = "dict[str, BoundAttributes]"
+#: What follows from an opcode: the least and the greatest number of operands; what is demanded beyond that;
+#: attributes that stood alone, and those that metadata followed, with the comma and the blank before it.
+OfOpcode: TypeAlias = "tuple[int, float, Rule | None, Known, Known]"
+#: What a line says before its operands: the opcode, the shape, and what follows from the opcode.
+Head: TypeAlias = "tuple[str, Shape, int, float, Rule | None, Known, Known]"
 
 
 class Pieces:
@@ -84,7 +85,7 @@ class Pieces:
 
     Attributes:
         heads: what `head` gave out, by text.
-        tails: what `tail` gave out, by text.
+        printed: what `metadata` gave out, by text.
         last_stage: the lines of the text that was read last.
     """
 
@@ -94,18 +95,17 @@ class Pieces:
         self._shapes: dict[str, Shape] = {}
         self.heads: dict[str, Head] = {}
         self._attributes: dict[str, AttributeSyntax] = {}
-        self._bound: dict[str, dict[str, BoundAttributes]] = {}
-        self.tails: dict[str, tuple[Metadata, str]] = {}
+        self._opcodes: dict[str, OfOpcode] = {}
+        self.printed: dict[str, Metadata] = {}
         self._literals: dict[tuple[str, str], Literal] = {}
         self.last_stage: Stage | None = None
-        self._proved = _expressions()
 
     @property
     def count(self) -> int:
         """How many pieces are kept."""
         shapes_and_attributes = len(self._shapes) + len(self.heads) + len(self._attributes)
-        bound = sum(map(len, self._bound.values()))
-        return shapes_and_attributes + bound + len(self.tails) + len(self._literals)
+        bound = sum(len(alone) + len(before) for *_, alone, before in self._opcodes.values())
+        return shapes_and_attributes + bound + len(self.printed) + len(self._literals)
 
     # Shapes
 
@@ -120,14 +120,13 @@ class Pieces:
         if text.startswith("/*"):
             return self.shape(after_comment(text), depth + 1)
         plain = _PLAIN_ARRAY.fullmatch(text)
-        if plain is not None and self._proved.is_array(text):
+        if plain is not None:
             shape = _plain_array(*plain.groups())
             if shape is not None:
                 return shape
-        if depth == 0:
-            check_nesting(text)
-        if text.startswith("(") and text.endswith(")") and len(text) > 2:
-            return TupleShape(tuple([self.shape(part, depth + 1) for part in split_commas(text[1:-1])]))
+        if text.startswith("(") and text.endswith(")") and len(text) > 2 and depth < _DEEPEST:
+            known, parts = self._shapes, split_commas(text[1:-1])
+            return TupleShape(tuple([known.get(part) or self.shape(part, depth + 1) for part in parts]))
         parsed: Shape = self.parse("shape", text)
         return parsed
 
@@ -135,26 +134,34 @@ class Pieces:
 
     def head(self, text: str) -> Head:
         """A shape and an opcode: `f32[2]{0} add`."""
-        known = self.heads.get(text)
-        if known is None:
-            shape, _, opcode = text.rpartition(" ")
-            row = OPCODES.get(opcode)
-            if row is None:
-                raise Doubt
-            bound, rule = self._bound.setdefault(opcode, {}), RULES.get(opcode)
-            head = Head(opcode, self.shape(shape), row.min_operands, row.max_operands, rule, bound)
-            known = self.heads[text] = head
+        shape, _, opcode = text.rpartition(" ")
+        follows = self._opcodes.get(opcode) or self._opcode(opcode)
+        head = self.heads[text] = (opcode, self._shapes.get(shape) or self.shape(shape), *follows)
+        return head
+
+    def _opcode(self, opcode: str) -> OfOpcode:
+        row = OPCODES.get(opcode)
+        if row is None:
+            raise Doubt
+        most = inf if row.max_operands is None else row.max_operands
+        known = self._opcodes[opcode] = (row.min_operands, most, RULES.get(opcode), {}, {})
         return known
 
     # Attributes
 
     def bound(self, opcode: str, text: str) -> BoundAttributes:
         """The attributes `, a=…, b=…` of an instruction, without metadata."""
-        of_opcode = self._bound.setdefault(opcode, {})
-        known = of_opcode.get(text)
-        if known is None:
-            known = of_opcode[text] = bind(opcode, self.attributes(text), 0, self._strict)
-        return known
+        *_, known, _ = self._opcodes.get(opcode) or self._opcode(opcode)
+        bound = known.get(text)
+        if bound is None:
+            bound = known[text] = bind(opcode, self.attributes(text), 0, self._strict)
+        return bound
+
+    def bound_before(self, opcode: str, text: str) -> BoundAttributes:
+        """The attributes `, a=…, b=…, ` that metadata follows."""
+        *_, before = self._opcodes[opcode]
+        bound = before[text] = self.bound(opcode, text.removesuffix(", "))
+        return bound
 
     def attributes(self, text: str) -> list[AttributeSyntax]:
         """The single attributes of `, a=…, b=…`."""
@@ -162,21 +169,18 @@ class Pieces:
             return []
         if not text.startswith(", ") or "//" in text:
             raise Doubt
+        pieces = _NEXT_ATTRIBUTE.split(text[2:]) if ", " in text[2:] else [text[2:]]
+        known = self._attributes
         try:
-            return [self._attribute(piece) for piece in _NEXT_ATTRIBUTE.split(text[2:])]
+            return [known.get(piece) or self._attribute(piece) for piece in pieces]
         except (Doubt, TextError):
             return [_settled(attribute, text) for attribute in self.parse("attributes", text)]
 
     def _attribute(self, text: str) -> AttributeSyntax:
-        known = self._attributes.get(text)
-        if known is None:
-            known = self._attributes[text] = self._new_attribute(text)
-        return known
+        attribute = self._attributes[text] = plain_attribute(text) or self._other_attribute(text)
+        return attribute
 
-    def _new_attribute(self, text: str) -> AttributeSyntax:
-        plain = plain_attribute(text)
-        if plain is not None:
-            return plain
+    def _other_attribute(self, text: str) -> AttributeSyntax:
         if text.startswith(_ENTRY_LAYOUT) and text.endswith("}"):
             parameters, arrow, result = text[len(_ENTRY_LAYOUT) : -1].rpartition(")->")
             if arrow:
@@ -189,26 +193,26 @@ class Pieces:
 
     # Metadata
 
-    def tail(self, text: str) -> tuple[Metadata, str]:
-        """Metadata at the start of `, metadata={…}…`, and what follows it.
-
-        As XLA prints it, metadata is decoded when it is looked at; in any other order it is parsed.
-        """
-        known = self.tails.get(text)
-        if known is not None:
-            return known
-        found = self._proved.canonical_metadata(text)
-        if found is not None:
-            end = found.end()
-            metadata = Metadata.deferred(_decode_metadata, text[:end])
-        else:
-            found = self._proved.metadata(text)
-            if found is None:
-                raise Doubt
-            end = found.end()
-            metadata = self.parse("metadata", found[0].removeprefix(METADATA_KEY))
-        known = self.tails[text] = (metadata, text[end:])
+    def metadata(self, text: str) -> Metadata:
+        """Metadata of a text that `printed_metadata` matches, which is decoded when it is looked at."""
+        # The quick alternative takes a string up to the next quote, whatever stands before that.
+        if "\n" in text:
+            raise SeveralLines
+        if "\\" in text and not _printed_metadata()(text):
+            raise Doubt
+        known = self.printed[text] = Metadata.deferred(_decode_metadata, text)
         return known
+
+    def split_metadata(self, attributes: str) -> tuple[Metadata | None, str]:
+        """The metadata in `, a=…, metadata={…}, b=…`, written in any way, and the attributes around it."""
+        at = attributes.find(_METADATA)
+        if at < 0:
+            return None, attributes
+        found = _metadata()(attributes, at)
+        if found is None:
+            raise Doubt
+        metadata: Metadata = self.parse("metadata", found[0].removeprefix(METADATA_KEY))
+        return metadata, attributes[:at] + attributes[found.end() :]
 
     # Literals
 
@@ -220,11 +224,14 @@ class Pieces:
         if "//" in text:
             raise Doubt
         # NumPy only where there are constants.
-        from hlotool.parser.text.literals import decode_literal, unread_literal
+        from hlotool.parser.text.literals import decode_literal, is_plain, unread_literal
 
         if not self._reads_literals and len(text) > _SHORT_LITERAL and isinstance(shape, ArrayShape):
             return unread_literal(text, shape)
-        literal = decode_literal(text, shape)
+        if isinstance(shape, ArrayShape) and is_plain(text, shape):
+            literal = unread_literal(text, shape)
+        else:
+            literal = decode_literal(text, shape)
         # A lone number may stand for gigabytes of zeros.
         is_small = not isinstance(shape, ArrayShape) or shape.size <= _SHORT_LITERAL
         if is_small and len(text) <= _SHORT_LITERAL:
@@ -259,42 +266,40 @@ def known_pieces(strict: bool, reads_literals: bool = True) -> Pieces:
 def forget_pieces() -> None:
     """Let the next text be read as if it were the first."""
     _known.clear()
-
-
-@dataclass(frozen=True, slots=True)
-class _Expressions:
-    """Compiled expressions that prove pieces.
-
-    Attributes:
-        is_array: an array shape.
-        metadata: `, metadata={…}` at the beginning of a text.
-        canonical_metadata: the same in XLA's order, with nothing that could be wrong in a value.
-    """
-
-    is_array: Callable[[str], object]
-    metadata: Callable[[str], re.Match[str] | None]
-    canonical_metadata: Callable[[str], re.Match[str] | None]
+    _layout.cache_clear()
+    parameter_number.cache_clear()
 
 
 @cache
-def _expressions() -> _Expressions:
-    return _Expressions(
-        re.compile(grammar.pattern("array_shape")).fullmatch,
-        re.compile(METADATA_KEY + grammar.pattern("metadata")).match,
-        re.compile(_canonical_metadata()).match,
-    )
+def _metadata() -> Callable[[str, int], re.Match[str] | None]:
+    """What proves `, metadata={…}` somewhere in a text."""
+    return re.compile(METADATA_KEY + grammar.pattern("metadata")).match
 
 
-def _canonical_metadata() -> str:
+@cache
+def _printed_metadata() -> Callable[[str], object]:
+    """What proves all of what `printed_metadata` matches."""
+    return re.compile(rf"metadata=\{{{_printed_fields()}\}}").fullmatch
+
+
+def printed_metadata() -> str:
+    """An expression for `metadata={…}` as XLA prints it; `Pieces.metadata` proves what it matches.
+
+    The quick alternative is for what XLA prints today.
+    """
+    return rf'metadata=\{{(?>op_name="[^"]*+"(?> stack_frame_id={SAFE_NUMBER}|)\}}|{_printed_fields()}\}})'
+
+
+def _printed_fields() -> str:
     """Each key of the grammar at most once, in the order of Metadata's fields, which is XLA's."""
     strings, numbers = (re.compile(grammar.terminal(f"META_{kind}_KEY")) for kind in ("STRING", "INT"))
     parts = []
     for field in fields(Metadata):
         if strings.fullmatch(f"{field.name}="):
-            parts.append(rf"(?>(?:{field.name}={SAFE_STRING} ?)?)")
+            parts.append(rf"(?>{field.name}={SAFE_STRING} ?|)")
         elif numbers.fullmatch(f"{field.name}="):
-            parts.append(rf"(?>(?:{field.name}={SAFE_NUMBER} ?)?)")
-    return METADATA_KEY + r"\{" + "".join(parts) + r"\}"
+            parts.append(rf"(?>{field.name}={SAFE_NUMBER} ?|)")
+    return "".join(parts)
 
 
 def split_commas(text: str) -> list[str]:
@@ -321,13 +326,21 @@ def after_comment(text: str) -> str:
 
 
 def _plain_array(type_name: str, sizes: str, order: str | None) -> ArrayShape | None:
-    """An array shape that is proved to be one, with at most an order of dimensions as its layout."""
+    """An array shape, its layout at most an order of dimensions; None where the parser decides."""
     element_type = ELEMENT_TYPES.get(type_name)
     dims = tuple(map(int, sizes.split(","))) if sizes else ()
     layout = _layout(order) if order else None
     if element_type is None or (layout is not None and len(layout.minor_to_major) != len(dims)):
         return None
     return ArrayShape(element_type, dims, (), layout)
+
+
+@lru_cache(maxsize=1024)
+def parameter_number(text: str) -> int:
+    """The number in `parameter(…)`."""
+    if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
+        raise Doubt
+    return int(text)
 
 
 @lru_cache(maxsize=1024)
@@ -338,7 +351,7 @@ def _layout(order: str) -> Layout:
 def _decode_metadata(text: str) -> Metadata:
     """Metadata of a text that is proved to be some."""
     values: dict[str, Any] = {}
-    for key, value in _METADATA_FIELD.findall(text, len(METADATA_KEY)):
+    for key, value in _METADATA_FIELD.findall(text, len("metadata=")):
         values[key] = unquote(value) if value[0] == '"' else int(value)
     return Metadata(**values)
 

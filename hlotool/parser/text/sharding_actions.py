@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from math import prod
 from typing import Any, NamedTuple
@@ -27,6 +28,15 @@ from hlotool.parser.text.syntax import TextError
 _KINDS: tuple[ShardingKind, ...] = ("replicated", "maximal", "manual", "unknown", "unreduced")
 #: Kinds that the subgroup dimensions of a tiling may have.
 _SUBGROUP_KINDS = ("replicated", "maximal", "manual", "unreduced")
+
+
+_NUMBERS = "[0-9]{1,9}(?>(?:,[0-9]{1,9})*)"
+#: A sharding of version 2 without subgroups, or of one word.
+PLAIN_SHARDING = (
+    rf"\{{(?>replicated|manual|devices=\[{_NUMBERS}\]<=\[{_NUMBERS}\]"
+    rf"(?>(?:T\({_NUMBERS}\))?)(?>(?: last_tile_dim_replicate)?))\}}"
+)
+_TILES = re.compile(r"\[([0-9,]+)\]<=\[([0-9,]+)\](?:T\(([0-9,]+)\))?( last_tile_dim_replicate)?\}")
 
 
 class _Item(NamedTuple):
@@ -67,13 +77,7 @@ class ShardingActions:
     permutation = device_ids = of_all(integers, skipped=1)
 
     def iota_tiles(self, children: list[Any]) -> IotaTiles:
-        dims, reshape, *permutation = children
-        order = _checked_permutation(reshape, permutation[0] if permutation else None)
-        if prod(dims.values) != prod(reshape.values):
-            raise TextError(
-                f"{prod(dims.values)} tiles are given {prod(reshape.values)} devices", dims.position
-            )
-        return IotaTiles(dims.values, reshape.values, order)
+        return _iota(*children)
 
     def device_list(self, children: list[Any]) -> _DeviceList:
         dims, *devices = children
@@ -178,6 +182,25 @@ class ShardingActions:
 
     def mesh_groups(self, children: list[Any]) -> ReplicaGroups:
         return ReplicaGroups(mesh=MeshGroups(_mesh_with_order(children), children[-1]))
+
+
+def plain_sharding(text: str) -> Sharding:
+    """The sharding of a text that PLAIN_SHARDING matches; raises TextError."""
+    found = _TILES.search(text)
+    if found is None:
+        kind: Any = text[1:-1]
+        return Sharding(kind)
+    *lists, is_partial = found.groups()
+    dims, reshape, *order = [tuple(map(int, numbers.split(","))) for numbers in lists if numbers]
+    iota = _iota(_Sizes(dims, 0), _Sizes(reshape, 0), *order)
+    return Sharding("tiled", dims, iota=iota, last_tile_dim_replicate=bool(is_partial))
+
+
+def _iota(dims: _Sizes, reshape: _Sizes, permutation: Ints | None = None) -> IotaTiles:
+    order = _checked_permutation(reshape, permutation)
+    if prod(dims.values) != prod(reshape.values):
+        raise TextError(f"{prod(dims.values)} tiles are given {prod(reshape.values)} devices", dims.position)
+    return IotaTiles(dims.values, reshape.values, order)
 
 
 def _checked_permutation(reshape: _Sizes, permutation: Ints | None) -> Ints:

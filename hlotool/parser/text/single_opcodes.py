@@ -181,8 +181,7 @@ def _custom_call(shape: Shape, operands: Sequence[Instruction], values: Values) 
 
 def _replication(shape: Shape, operands: Sequence[Instruction], values: Values) -> str | None:
     flags = values.get("parameter_replication")
-    count = sum(1 for _ in leaves(shape))
-    if flags is None or len(flags) == count:
+    if flags is None or len(flags) == (count := sum(1 for _ in leaves(shape))):
         return None
     return f"parameter_replication has {len(flags)} flags, the parameter {count} buffers"
 

@@ -1,41 +1,32 @@
-"""Large texts: what stands before the computations, and what a line says by itself.
+"""Large texts: what stands before the computations, and into which parts a line is cut.
 
 The tables of source positions of a model have thousands of rows, at which few commands look: an expression
 proves that they are as XLA prints them, and they are decoded when they are asked for.
 
-What a line says before the names in it are looked up does not depend on where it stands: what it came to in
-one stage of a module, an equal one in the next stage comes to again.
+How a line is cut does not depend on where it stands: what it came to in one stage of a module, an equal one
+in the next stage comes to again.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import fields
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from hlotool.ir.attributes import FileLocation, StackFrame, StackFrameTables
 from hlotool.parser.text.builder import Builder
 from hlotool.parser.text.hlo_parser import RESERVED
 from hlotool.parser.text.modules import Header, read_header
 from hlotool.parser.text.pieces import (
-    METADATA_KEY,
     SAFE_NUMBER,
     Doubt,
     Pieces,
-    after_comment,
-    split_commas,
+    printed_metadata,
 )
-from hlotool.parser.text.syntax import HeaderSyntax, Name, TextError
+from hlotool.parser.text.syntax import HeaderSyntax, Name
 from hlotool.parser.tokens import SAFE_STRING, unquote
-
-if TYPE_CHECKING:
-    from hlotool.ir.arrays import Literal
-    from hlotool.ir.attributes import Metadata
-    from hlotool.ir.types import Shape
-    from hlotool.parser.text.attributes import BoundAttributes
-    from hlotool.parser.text.single_opcodes import Rule
 
 # What stands before the computations of a large text: the HloModule line and the tables of source positions.
 #
@@ -75,7 +66,7 @@ def _tables_expression() -> Callable[[str], re.Match[str] | None]:
     """What proves the text of the tables: each row on its line, with nothing that could be wrong in it."""
     names = rf"{SAFE_NUMBER} {SAFE_STRING}"
     rows = (names, names, *(_row(kind, SAFE_NUMBER) for kind in (FileLocation, StackFrame)))
-    parts = (rf"\s*{title}\n(?>(?:{row}\n)*)" for title, row in zip(_TITLES, rows))
+    parts = (rf"\n*{title}\n(?>(?:{row}\n)*)" for title, row in zip(_TITLES, rows))
     return re.compile("".join(parts) + r"\s*").fullmatch
 
 
@@ -110,26 +101,20 @@ def _numbers(text: str, kind: type[FileLocation | StackFrame]) -> list[tuple[int
 
 _PARENTHESES = r"[^()\n]*+(?>(?:\([^()\n]*+\)[^()\n]*+)*)"
 _NESTED_PARENTHESES = rf"[^()\n]*+(?>(?:\({_PARENTHESES}\)[^()\n]*+)*)"
-#: An instruction line as XLA prints it: ROOT; name; shape and opcode; operands that are but names or a
-#: number, or others; attributes. Of any other line everything is empty.
+#: An instruction line as XLA prints it; its groups are the fields of `Line`. Of any other line all are empty.
 _LINE = re.compile(
-    rf"^(?: *+(?>(ROOT )?)%?+({NAME.removeprefix('%?')}+) = "
-    r"((?:\(.*?\)|[a-z0-9]++\[[^\]\n]*+\](?>(?:\{[^}\n]*+\})?)) [a-z0-9\-]++)"
-    rf"\((?:([%A-Za-z0-9_.\-,# ]*+)|({_NESTED_PARENTHESES}))\)(.*+)|.*+)$",
+    rf"^(?: *+(ROOT |)%?+({NAME.removeprefix('%?')}+) = "
+    r"((?:\(.*?\)|[a-z0-9]++\[[^\]\n]*+\](?:\{[^}\n]*+\}|)) [a-z0-9\-]++)"
+    rf"\((?:%?+((?!(?:true|false|inf|nan)\))[A-Za-z_][%A-Za-z0-9_.\-,# ]*+)|({_NESTED_PARENTHESES}))\)"
+    r"([^m\n]*+(?>(?:m(?!etadata=\{)[^m\n]*+)*))"
+    rf"(?:(?<=, )({printed_metadata()})|)(.*+)|.*+)$",
     re.MULTILINE,
 )
-_METADATA = METADATA_KEY + "{"
-#: No number of a parameter has more digits.
-_MOST_DIGITS = 9
 
-
-#: ROOT or nothing; name, opcode, shape; names of the operands, and the shapes that the line says for some of
-#: them, by position; attributes, which may wait for names; metadata; literal of a constant; number of a
-#: parameter; what is demanded of it beyond all that. A tuple, for there is one for each line.
-Statement: TypeAlias = (
-    "tuple[str, str, str, Shape, Sequence[str], Sequence[tuple[int, Shape]], BoundAttributes,"
-    " Metadata | None, Literal | None, int | None, Rule | None]"
-)
+#: ROOT or nothing; name; shape and opcode; operands that are but names, the first without its `%`; what else
+#: stands in the parentheses; attributes before the metadata; metadata, where it is as XLA prints it; and what
+#: follows. A tuple, for there is one for each line.
+Line: TypeAlias = "tuple[str | Any, ...]"
 
 
 class Stage(NamedTuple):
@@ -137,15 +122,15 @@ class Stage(NamedTuple):
 
     Attributes:
         module: that it is a stage of.
-        lines: what its lines say; nothing of the first stage, which may be the only one.
+        lines: the parts of its lines; nothing of the first stage, which may be the only one.
     """
 
     module: str
-    lines: dict[str, Statement | None]
+    lines: dict[str, Line]
 
 
-class Statements:
-    """Reads lines.
+class Lines:
+    """Cuts lines into their parts.
 
     Args:
         pieces: what is known already.
@@ -154,8 +139,8 @@ class Statements:
     def __init__(self, pieces: Pieces) -> None:
         self._pieces = pieces
         self._module = ""
-        self._before: dict[str, Statement | None] | None = None
-        self._now: dict[str, Statement | None] = {}
+        self._before: dict[str, Line] | None = None
+        self._now: dict[str, Line] = {}
 
     def begin(self, module: str) -> None:
         """Begin a text; one of the same module as the last is probably its next stage, with equal lines."""
@@ -167,79 +152,18 @@ class Statements:
         """Keep what this text may share with the next one."""
         self._pieces.last_stage = Stage(self._module, self._now)
 
-    def of_lines(self, text: str, start: int, end: int) -> list[Statement | None]:
-        """What each line between two positions says; None where its pieces do not prove it."""
+    def between(self, text: str, start: int, end: int) -> list[Line]:
+        """The parts of each line between two positions."""
         if self._before is None:
-            return [self._statement(*parts) for parts in _LINE.findall(text, start, end)]
+            return _LINE.findall(text, start, end)
         known, now = self._before.get, self._now
-        statements = []
+        lines = []
         for line in text[start:end].split("\n"):
-            statement = known(line)
-            if statement is None and (parts := _LINE.fullmatch(line)) is not None:
-                statement = self._statement(*parts.groups(""))
-            now[line] = statement
-            statements.append(statement)
-        return statements
-
-    def _statement(
-        self, root: str, name: str, head_text: str, plain: str, nested: str, attributes: str
-    ) -> Statement | None:
-        if not name or name in RESERVED:
-            return None
-        pieces = self._pieces
-        metadata = literal = number = None
-        names: Sequence[str] = ()
-        shapes: Sequence[tuple[int, Shape]] = ()
-        try:
-            opcode, shape, fewest, most, rule, known = pieces.heads.get(head_text) or pieces.head(head_text)
-            at = attributes.find(_METADATA)
-            if at >= 0:
-                tail = attributes[at:]
-                metadata, rest = pieces.tails.get(tail) or pieces.tail(tail)
-                attributes = attributes[:at] + rest
-            bound = known.get(attributes) or pieces.bound(opcode, attributes)
-            if bound.metadata is not None:
-                if metadata is not None:
-                    return None
-                metadata = bound.metadata
-            if opcode == "constant":
-                literal = pieces.literal(plain or nested, head_text, shape)
-            elif opcode == "parameter":
-                number = _parameter_number(plain)
-                rule = rule if bound.values else None
-            elif plain:
-                names = plain[1:].split(", %") if plain[0] == "%" else _bare_names(plain)
-            elif nested:
-                names, shapes = self._operands(nested)
-        except (Doubt, TextError):
-            return None
-        if len(names) < fewest or (most is not None and len(names) > most):
-            return None
-        return root, name, opcode, shape, names, shapes, bound, metadata, literal, number, rule
-
-    def _operands(self, text: str) -> tuple[list[str], list[tuple[int, Shape]]]:
-        """Names of operands, each of which may have a comment and its shape before it; and those shapes."""
-        names: list[str] = []
-        shapes: list[tuple[int, Shape]] = []
-        for number, piece in enumerate(split_commas(text)):
-            shape, blank, name = (after_comment(piece) if piece.startswith("/*") else piece).rpartition(" ")
-            if blank:
-                shapes.append((number, self._pieces.shape(shape)))
-            if name in RESERVED:
-                raise Doubt
-            names.append(name.removeprefix("%"))
-        return names, shapes
-
-
-def _bare_names(text: str) -> list[str]:
-    """Names without `%`, which are none where XLA reserves the word."""
-    names = text.split(", ")
-    if not RESERVED.isdisjoint(names):
-        raise Doubt
-    return [name.removeprefix("%") for name in names]
-
-
-def _parameter_number(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
-        raise Doubt
-    return int(text)
+            parts = known(line)
+            if parts is None:
+                found = _LINE.fullmatch(line)
+                assert found is not None
+                parts = found.groups("")
+            now[line] = parts
+            lines.append(parts)
+        return lines

@@ -231,6 +231,7 @@ class Scope:
 
     Attributes:
         by_name: what operands may refer to, with `name#index` for the elements that have been referred to.
+        has_elements: some have been.
         instructions: in order.
         root: the one marked ROOT.
         parameters: by number.
@@ -238,10 +239,11 @@ class Scope:
             single instruction.
     """
 
-    __slots__ = ("by_name", "instructions", "makes_parameters", "parameters", "root")
+    __slots__ = ("by_name", "has_elements", "instructions", "makes_parameters", "parameters", "root")
 
     def __init__(self, makes_parameters: bool = False) -> None:
         self.by_name: dict[str, Instruction] = {}
+        self.has_elements = False
         self.instructions: list[Instruction] = []
         self.root: Instruction | None = None
         self.parameters: dict[int, Instruction] = {}
@@ -253,6 +255,7 @@ class Scope:
             raise TextError(f"two instructions are called {instruction.name}", position)
         self.by_name[instruction.name] = instruction
         self.instructions.append(instruction)
+        self.has_elements |= "#" in instruction.name
 
     def add_parameter(self, instruction: Instruction, position: int | None) -> None:
         """Put a parameter at the end; its name and its number must be new."""
@@ -262,8 +265,8 @@ class Scope:
             raise TextError("a parameter number cannot be negative", position)
         if number in self.parameters:
             raise TextError(f"two parameters have number {number}", position)
-        self.parameters[number] = instruction
         self.add(instruction, position)
+        self.parameters[number] = instruction
 
     def element(self, whole: Instruction, index: int) -> Instruction | None:
         """What `whole#index` refers to, if something has referred to it before."""
@@ -288,12 +291,13 @@ class Scope:
 
     def finish(self, name: str, line: int, position: int | None) -> Computation:
         """The computation; the last instruction is the root unless one is marked."""
-        missing = next((n for n in range(len(self.parameters)) if n not in self.parameters), None)
-        if missing is not None:
+        if self.parameters and max(self.parameters) >= len(self.parameters):
+            missing = next(n for n in count() if n not in self.parameters)
             raise TextError(
                 f"computation {name}: there is no parameter {missing}, but one after it", position
             )
-        self._name_elements()
+        if self.has_elements:
+            self._name_elements()
         return Computation(name, self.instructions, self.root or self.instructions[-1], line=line)
 
     def _name_elements(self) -> None:

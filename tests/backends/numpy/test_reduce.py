@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 from support.differential import check, run, slow
 
+import hlotool
 from hlotool.backends.numpy.kernels import reduce
 from hlotool.lab.conformance.generators.cases import random_array
+from hlotool.parser.reader import parse_module
 
 INTEGERS = ("s4", "u8", "s32", "u64", *slow("u4", "s8", "s16", "u16", "u32", "s64"))
 FLOATS = ("f16", "bf16", "f32", "f64")
@@ -329,3 +332,26 @@ def test_short_last_dimensions(kind: str, opcode: str, columns: int, monkeypatch
     monkeypatch.setattr(reduce, "_LARGE", 1 << 60)
     (at_once,) = run(text, arguments)
     assert by_columns.tobytes() == at_once.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("operand", "start", "result"),
+    [("f32", "f32", "bf16"), ("bf16", "bf16", "f32"), ("bf16", "f32", "f32"), ("f32", "f32", "f16")],
+)
+@pytest.mark.parametrize("opcode", ["reduce", "reduce-window"])
+def test_arrays_of_other_types_than_the_function(operand: str, start: str, result: str, opcode: str) -> None:
+    """As libtpu 0.0.42 writes it: the addition is in f32, what it returns is rounded once."""
+    where = "dimensions={0}" if opcode == "reduce" else "window={size=4x1}"
+    dims = "3" if opcode == "reduce" else "1,3"
+    module = parse_module(
+        f"""HloModule m
+add {{ a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }}
+ENTRY e {{ x = {operand}[4,3] parameter(0) z = {start}[] constant(0.5)
+  ROOT r = {result}[{dims}] {opcode}(x, z), {where}, to_apply=add }}"""
+    )
+    kinds = {"f32": np.dtype(np.float32), "f16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16)}
+    x = (np.arange(12).reshape(4, 3) + 0.1).astype(kinds[operand])
+    [found] = hlotool.run(module, [x])
+    assert found.dtype == kinds[result]
+    expected = (x.astype(np.float32).sum(0) + np.float32(0.5)).astype(kinds[result])
+    np.testing.assert_array_equal(found.reshape(3), expected)

@@ -332,7 +332,6 @@ def test_width_is_lost_within_a_few_ulps_of_what_is_added_to_it() -> None:
 
 def test_what_is_left_of_terms_that_cancel_is_not_looked_for() -> None:
     """1e-13 of terms of 1,000 is f64's own rounding: another order gives another number."""
-"""
     module = parse_module(
         """HloModule m
 add { a = bf16[] parameter(0) b = bf16[] parameter(1) ROOT s = bf16[] add(a, b) }
