@@ -308,6 +308,7 @@ class Dependence:
         self._calls = calls
         self._varies: dict[Part, bool] = {}
         self._runs: dict[Computation, bool] = {}
+        self._sources_behind: dict[Part, tuple[Part, ...]] = {}
 
     def varies(self, instruction: Instruction) -> bool:
         """Whether its value may be another one on other arguments, in the same iteration of loops."""
@@ -326,7 +327,9 @@ class Dependence:
         while pending:
             part = pending.popleft()
             yield part
-            for source in self._sources(part):
+            if part not in self._sources_behind:
+                self._sources_behind[part] = tuple(self._sources(part))
+            for source in self._sources_behind[part]:
                 if source not in seen:
                     seen.add(source)
                     pending.append(source)

@@ -180,6 +180,7 @@ class _Retyping(Struct):
         unrounded: those that do not all the same.
         copied: constants read through a copy.
         computes_wide: which custom calls with arithmetic work in the new types; None: none does.
+        shapes: in the new types, of those that were met.
     """
 
     types: TypeMap

@@ -360,6 +360,8 @@ def leaves(shape: Shape, prefix: ShapeIndex = ()) -> Iterator[tuple[ShapeIndex, 
 
 def array_shapes(shape: Shape) -> list[ArrayShape]:
     """The arrays among the leaves of `shape`, depth first."""
+    if isinstance(shape, ArrayShape):
+        return [shape]
     return [leaf for _, leaf in leaves(shape) if isinstance(leaf, ArrayShape)]
 
 

@@ -53,7 +53,7 @@ def looked_at(module: Module, arguments: Sequence[Value]) -> Fp8Record:
     float8 = Float8(inlined)
     watch = _Watch(float8)
     if float8.tensors:
-        watching(inlined, arguments)(NumpyBackend(), watch)
+        watching(inlined, arguments, lambda backend: backend.compile(inlined))(NumpyBackend(), watch)
     read_by: dict[Instruction, list[str]] = {}
     for product in float8.products:
         for factor in dict.fromkeys(product.factors.values()):

@@ -9,11 +9,18 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hlotool.backends.base import Backend, Value
+from hlotool.backends.base import Backend, Executable, Value
 from hlotool.facts.dataflow import Leaves
 from hlotool.judge.comparison import Comparison
 from hlotool.judge.rules.freedoms import Freedoms, freedoms, freedoms_on
-from hlotool.judge.rules.judgement import CompareExactly, CompareWith, Judgement, Side, watching
+from hlotool.judge.rules.judgement import (
+    CompareExactly,
+    CompareWith,
+    Judgement,
+    Side,
+    once_for_each,
+    watching,
+)
 from hlotool.judge.tolerance import chosen_by_output, chosen_by_user
 from hlotool.runs.options.kept import ReplayOptions, RunOptions, budget_limits
 from hlotool.runs.program import Program
@@ -168,12 +175,19 @@ def _reference_side(program: Program, trial: Trial, expected: Value) -> Side:
 def _side(program: Program, trial: Trial, expected: Value) -> Side:
     """`program` on the arguments of a trial; `expected` helps to put results of several devices together."""
 
+    compiled = once_for_each(program.compiled_by)
+
     def execute(backend: Backend) -> Callable[[], Value]:
-        runner = program.compiled_by(backend)
+        runner = compiled(backend)
         return lambda: runner.run(trial.arguments, expected).value
+
+    def executable(backend: Backend) -> Executable:
+        runner = compiled(backend)
+        assert isinstance(runner, OneDevice)
+        return runner.executable
 
     shape = program.runner.result
     if not isinstance(program.runner, OneDevice):
         return Side(program.module, shape, execute)
-    watch = watching(program.module, trial.arguments)
+    watch = watching(program.module, trial.arguments, executable)
     return Side(program.module, shape, execute, watch, trial.arguments)

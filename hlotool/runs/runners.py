@@ -95,13 +95,13 @@ class OneDevice:
     def __init__(self, module: Module, executable: Executable) -> None:
         self.parameters = tuple(p.shape for p in module.entry.parameters)
         self.result = module.entry.root.shape
-        self._executable = executable
+        self.executable = executable
         self._counted = _Counted(module)
 
     def run(self, arguments: Sequence[Value], expected: Value | None = None) -> Outcome:
         """See `Runner`."""
-        value = self._counted(lambda: self._executable.run(arguments))
-        return Outcome(value, notes=notes_of(self._executable))
+        value = self._counted(lambda: self.executable.run(arguments))
+        return Outcome(value, notes=notes_of(self.executable))
 
     def on_devices(self, arguments: Sequence[Any]) -> list[tuple[Any, ...]]:
         """See `Runner`."""

@@ -56,9 +56,9 @@ def test_the_last_of_the_first_executions_are_judged(
 def test_more_telling_executions_are_waited_for_a_while(dump: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     watch = Watch(dump.parent, 1, 0, passed_over=2)
     _execute(watch, dump, 0, 1)
-    assert watch.take(1) == []
+    assert watch.take() == []
     monkeypatch.setattr(watching, "_NO_MORE", 0.0)
-    [finished] = watch.take(1)
+    [finished] = watch.take()
     assert list(finished.captures.values()) == [2]
     assert _left(dump) == {1}
     _execute(watch, dump, 2)
@@ -68,7 +68,7 @@ def test_more_telling_executions_are_waited_for_a_while(dump: Path, monkeypatch:
 def test_the_third_execution_ends_the_waiting(dump: Path) -> None:
     watch = Watch(dump.parent, 1, 0, passed_over=2)
     _execute(watch, dump, 0, 1, 2, 3)
-    [finished] = watch.take(1)
+    [finished] = watch.take()
     assert list(finished.captures.values()) == [3]
     assert _left(dump) == {2}
 

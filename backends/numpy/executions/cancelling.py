@@ -136,7 +136,8 @@ class SettledBackend(VariedBackend):
 
     Attributes:
         released: instructions whose sums keep their errors.
-        noted: how far sums were off in all executions so far.
+        noted: how far sums were off in all executions so far that were noted.
+        is_noting: executions are.
     """
 
     def __init__(self, rests: Rests, product_unit: float = 0.0) -> None:
@@ -144,6 +145,7 @@ class SettledBackend(VariedBackend):
         self.noise = _Counting(Member())
         self.released: frozenset[Instruction] = frozenset()
         self.noted: dict[Instruction, Noted] = {}
+        self.is_noting = True
         self._rests = rests
         self._unit = product_unit
 
@@ -171,7 +173,8 @@ class SettledBackend(VariedBackend):
         with np.errstate(all="ignore"):
             off = np.abs(own.astype(rest.values.dtype) - rest.values)
             is_sound = off <= limit * rest.terms
-        self.noted.setdefault(origin, Noted()).add(rest, np.where(is_sound, off, 0))
+        if self.is_noting:
+            self.noted.setdefault(origin, Noted()).add(rest, np.where(is_sound, off, 0))
         if origin in self.released:
             return result
         flat[rest.places] = np.where(is_sound, values, own)

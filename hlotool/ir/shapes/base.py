@@ -101,10 +101,10 @@ def implied_source(instruction: Instruction) -> ElementType | None:
         return None
     own = shape.element_type
     types = [o.shape.element_type for o in instruction.operands if isinstance(o.shape, ArrayShape)]
-    floats = [t for t in types if t.is_floating]
-    if all(t is own for t in floats):
+    if types.count(own) == len(types):
         return None
-    return reduce(higher_precision, floats)
+    floats = [t for t in types if t.is_floating]
+    return None if all(t is own for t in floats) else reduce(higher_precision, floats)
 
 
 PRED_SCALAR = ArrayShape(ElementType.PRED, ())

@@ -160,13 +160,10 @@ class Ensemble:
         """Run a member under a probe; False where that is not possible."""
         if self.side.watch is None:
             return False
-        self._watched.noise.member = self.member(number)
-        self.side.watch(self._watched, probe)
+        backend, _ = self._declared
+        backend.noise.member = self.member(number)
+        self.side.watch(backend, probe)
         return True
-
-    @cached_property
-    def _watched(self) -> VariedBackend:
-        return VariedBackend(self._policy)
 
     def overflow(self, wide: bool = False) -> Instruction | None:
         """The first instruction that overflows in the declared types (or in f64); raises as `Clock.timed`."""

@@ -231,7 +231,8 @@ class Cancellations:
             if instruction not in behind:
                 continue
             for centre, other in zip(rounds, free.values.get(instruction, [])):
-                if centre.shape != other.shape or not centre.size:
+                # Most are what they were: that is told quickly.
+                if centre.shape != other.shape or (centre == other).all():
                     continue
                 moved = float(_distance(other, centre).max())
                 size = float(np.max(np.abs(centre), initial=noted.terms, where=np.isfinite(centre)))
@@ -355,7 +356,7 @@ class Settled:
 
     def members(self, count: int) -> list[list[Array]]:
         """The leaves where nothing else is perturbed, then of `count` with all else as in the ensemble."""
-        run = self._execute
+        run, self._backend.is_noting, self._backend.released = self._execute, True, frozenset()
         while len(self._members) <= count:
             number = len(self._members)
             self._backend.noise.member = self._ensemble.member(number - 1) if number else Member()
@@ -375,11 +376,11 @@ class Settled:
         return self._watched[key]
 
     def _run(self, number: int, released: frozenset[Instruction]) -> Watched:
-        backend, side = self._watching, self._ensemble.side
-        backend.released, backend.noise.member = released, self._ensemble.member(number)
-        watch = side.watch
+        backend, watch = self._backend, self._ensemble.side.watch
+        backend.is_noting, backend.released = False, released
+        backend.noise.member = self._ensemble.member(number)
         if watch is None:
-            return Watched(self._ensemble.executed(side.execute(backend)), {})
+            return Watched(self._ensemble.executed(self._execute), {})
         sketches = Sketches(_CANCELLATIONS_ELEMENTS)
 
         def run() -> Value:
@@ -387,17 +388,9 @@ class Settled:
 
         return Watched(self._ensemble.executed(run), sketches.values)
 
-    def _new_backend(self) -> SettledBackend:
-        return SettledBackend(self._rests, self._ensemble.product_unit)
-
     @cached_property
     def _backend(self) -> SettledBackend:
-        return self._new_backend()
-
-    @cached_property
-    def _watching(self) -> SettledBackend:
-        """Notes nothing in `noted`."""
-        return self._new_backend()
+        return SettledBackend(self._rests, self._ensemble.product_unit)
 
     @cached_property
     def _execute(self) -> Callable[[], Value]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -30,6 +30,8 @@ from hlotool.judge.verdicts import Verdict
 if TYPE_CHECKING:
     from hlotool.runs.exact.result import ExactResult
 
+
+T = TypeVar("T")
 
 #: Runs a program under a policy: from a backend to a function of nothing that executes once.
 Execute = Callable[[Backend], Callable[[], Value]]
@@ -78,23 +80,36 @@ class Side:
 def side_of(module: Module, arguments: Sequence[Value]) -> Side:
     """A program for one device on `arguments`."""
 
+    compiled = once_for_each(lambda backend: backend.compile(module))
+
     def execute(backend: Backend) -> Callable[[], Value]:
-        executable = backend.compile(module)
+        executable = compiled(backend)
         return lambda: executable.run(arguments)
 
-    return Side(module, module.entry.root.shape, execute, watching(module, arguments), arguments)
+    return Side(module, module.entry.root.shape, execute, watching(module, arguments, compiled), arguments)
 
 
-def watching(module: Module, arguments: Sequence[Value]) -> Callable[[Backend, Probe], Value]:
+def once_for_each(compile: Callable[[Backend], T]) -> Callable[[Backend], T]:
+    """`compile`, which is called once for each backend."""
+    compiled: WeakKeyDictionary[Backend, T] = WeakKeyDictionary()
+
+    def found(backend: Backend) -> T:
+        if backend not in compiled:
+            compiled[backend] = compile(backend)
+        return compiled[backend]
+
+    return found
+
+
+def watching(
+    module: Module, arguments: Sequence[Value], compiled: Callable[[Backend], Executable]
+) -> Callable[[Backend, Probe], Value]:
     """Runs a program for one device under a probe, which sees the arguments first."""
-    compiled: WeakKeyDictionary[Backend, Executable] = WeakKeyDictionary()
 
     def watch(backend: Backend, probe: Probe) -> Value:
-        if backend not in compiled:
-            compiled[backend] = backend.compile(module)
         for parameter, argument in zip(module.entry.parameters, arguments):
             probe(parameter, argument)
-        return compiled[backend].run(arguments, probe)
+        return compiled(backend).run(arguments, probe)
 
     return watch
 

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,21 +29,34 @@ from hlotool.parser.proto.schema import Message, decode, decode_text, message_cl
 from hlotool.parser.proto.values import deserialize_literal, read_literal, write_literal
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Execution:
     """One captured execution.
 
     Attributes:
-        module: the program; its constants may be elided, where XLA had dropped them to save memory.
+        program: an HloModuleProto, serialized: no part of the message that holds all values.
+        path: of the file.
         arguments: of each device (partition) that took part, one literal per parameter.
         result: None where it was not captured.
         platform: name of the platform that ran it, empty where that was not captured.
     """
 
-    module: Module
+    program: bytes
+    path: str | None
     arguments: tuple[tuple[Literal, ...], ...]
     result: Literal | None = None
     platform: str = ""
+
+    @cached_property
+    def module(self) -> Module:
+        """The program; its constants may be elided, where XLA had dropped them to save memory.
+
+        Most of the time it is known from elsewhere, and not read here.
+
+        Raises:
+            ProtoError: it cannot be read.
+        """
+        return read_module(decode("HloModuleProto", self.program, self.path or "<proto>"), self.path)
 
 
 def parse_snapshot(content: bytes, path: str | None = None) -> Execution:
@@ -55,17 +69,18 @@ def parse_snapshot(content: bytes, path: str | None = None) -> Execution:
     proto = decode("HloSnapshot", content, origin)
     if not proto.hlo.hlo_module.computations:
         raise ProtoError(f"{origin}: a proto, but not a snapshot with a program")
-    module = read_module(proto.hlo.hlo_module, path)
-    result = _literal(proto.result, origin) if proto.HasField("result") else None
-    if result is not None and result.shape == TupleShape(()) != module.entry.root.shape:
-        # XLA writes an empty tuple where it gave up copying the result, as it does for donated arguments.
-        result = None
-    return Execution(
-        module,
+    execution = Execution(
+        proto.hlo.hlo_module.SerializeToString(),
+        path,
         (tuple(_literal(argument, origin) for argument in proto.arguments),),
-        result,
+        _literal(proto.result, origin) if proto.HasField("result") else None,
         proto.execution_platform,
     )
+    if execution.result is None or execution.result.shape != TupleShape(()):
+        return execution
+    # XLA writes an empty tuple where it gave up copying the result, as it does for donated arguments.
+    is_lost = execution.module.entry.root.shape != TupleShape(())
+    return replace(execution, result=None) if is_lost else execution
 
 
 def parse_unoptimized_snapshot(content: bytes, path: str | None = None) -> Execution:
@@ -90,7 +105,7 @@ def _unoptimized(proto: Message, path: str | None, origin: str) -> Execution:
     if not proto.hlo_module.computations:
         raise ProtoError(f"{origin}: a snapshot without a program")
     arguments = (tuple(_literal(a, origin) for a in partition.arguments) for partition in proto.partitions)
-    return Execution(read_module(proto.hlo_module, path), tuple(arguments))
+    return Execution(proto.hlo_module.SerializeToString(), path, tuple(arguments))
 
 
 def _parse_large(content: bytes, path: str | None, origin: str) -> Execution:
@@ -112,7 +127,7 @@ def _parse_large(content: bytes, path: str | None, origin: str) -> Execution:
             arguments.append(_literal(serialized, origin))
             at += descriptor.argument_size_bytes
         partitions.append(tuple(arguments))
-    return Execution(execution.module, tuple(partitions))
+    return replace(execution, arguments=tuple(partitions))
 
 
 def _literal(stored: Message | bytes, origin: str) -> Literal:

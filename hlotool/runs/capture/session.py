@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -16,7 +18,7 @@ from hlotool.judge.verdicts import AGREEING, DIFFERING, FAILED, Verdict
 from hlotool.runs.capture.events import Key, Log, judged, judged_together
 from hlotool.runs.capture.launch import Program
 from hlotool.runs.capture.records import EventRecord
-from hlotool.runs.capture.watch import Finished, Watch
+from hlotool.runs.capture.watch import Watch
 from hlotool.runs.fleet.batch import Batch, Listener, Silent, replay_all
 from hlotool.runs.options.kept import PRELOAD, RunOptions
 from hlotool.runs.records import ModuleRecord
@@ -31,6 +33,11 @@ from hlotool.system.pool import Pool
 _NICENESS = 15
 #: Seconds between two looks at what is finished.
 _PAUSE = 0.25
+#: Seconds from which on a program is worth processes beside it: one that is over sooner would pay for their
+#: start, and those that go on afterwards are started anew, with a full claim.
+_SOON = 30.0
+#: Bytes of programs that are worth another process, which takes as long to start as a tenth of them to judge.
+_WORTH_A_PROCESS = 300_000
 
 
 class Session:
@@ -65,19 +72,25 @@ class Session:
         self._announce = announce
         self._counted = counted
         self._rows: dict[Key, list[ModuleRecord]] = {}
+        #: By process, once nothing of the dump changes any more.
+        self._at_the_end: dict[Path, Sequence[DumpModule]] = {}
 
     def replay_beside(self, program: Program) -> None:
         """Replay what is finished until the program ends, on half of the cores, with little claim to them."""
         jobs = max(1, self._options.workers // 2)
+        begin, told = time.monotonic() + _SOON, 0
         with ExitStack() as stack:
             pool: Pool | None = None
-            told = 0
             while not program.ended(_PAUSE):
                 told = self._announce_events(told)
-                if finished := self._watch.take(jobs):
-                    if pool is None:
-                        pool = stack.enter_context(self._pool(jobs, _NICENESS))
-                    self._replay_finished(finished, pool)
+                if time.monotonic() < begin or not (finished := self._finished()):
+                    continue
+                if pool is None:
+                    pool = stack.enter_context(self._pool(jobs, _NICENESS))
+                # What is left when the program ends is replayed then, with a full claim to all cores.
+                while finished and not program.ended(0):
+                    self._replay_finished(finished[:jobs], pool)
+                    del finished[:jobs]
 
     def tasks_left(self, last_words: str = "") -> list[Task]:
         """What is to be replayed when the program has ended, and nothing of its dump changes any more.
@@ -87,19 +100,22 @@ class Session:
         """
         self._watch.stop()
         self.notes += self._watch.notes
+        self._at_the_end = {folder: self._modules_in(folder) for folder in self._watch.folders()}
         # Further results of an execution have numbers below 0.
         ordinals = {path: max(number, 0) for path, number in self._watch.ordinals().items()}
         tasks = [
             task_of(_with_ordinals(module, ordinals), self._options)
-            for folder in self._watch.folders()
-            for module in with_unfinished(self._modules_in(folder), is_whole=True, log=last_words)
+            for folder, modules in self._at_the_end.items()
+            for module in with_unfinished(modules, is_whole=True, log=last_words)
             if (folder, module.number or 0) not in self._rows and module.matches(self._options.only)
         ]
         return for_each_backend(tasks, self._missing)
 
     def replay_rest(self, tasks: Sequence[Task], listener: Listener) -> Batch:
-        """Replay them on all cores; Ctrl-C ends it with what is finished."""
-        with self._pool(self._options.workers, 0) as pool:
+        """Replay them on as many cores as they are worth; Ctrl-C ends it with what is finished."""
+        sizes = [_size_of(task.module) for task in tasks]
+        worth = 1 + (sum(sizes) - max(sizes, default=0)) // _WORTH_A_PROCESS
+        with self._pool(min(self._options.workers, worth), 0) as pool:
             batch = replay_all(tasks, pool, listener)
             for task, rows in zip(tasks, batch.rows):
                 self._rows.setdefault(_key_of(task), []).extend(rows or [])
@@ -111,8 +127,12 @@ class Session:
     def _agreeing(self) -> list[DumpModule]:
         """The modules of which some result agrees, as the dump has them now."""
         agreeing = {key for key, rows in self._rows.items() if any(row.verdict in AGREEING for row in rows)}
-        found = [(folder, m) for folder in self._watch.folders() for m in self._modules_in(folder)]
-        return [module for folder, module in found if (folder, module.number or 0) in agreeing]
+        return [
+            module
+            for folder, modules in self._at_the_end.items()
+            for module in modules
+            if (folder, module.number or 0) in agreeing
+        ]
 
     @property
     def judged(self) -> int:
@@ -169,22 +189,25 @@ class Session:
         limits = Limits(jobs, self._options.timeout, self._options.memory_limit, niceness)
         return Pool(limits, PRELOAD, " or ".join(self._options.backends))
 
-    def _replay_finished(self, finished: Sequence[Finished], pool: Pool) -> None:
-        for folder in {module.folder for module in finished}:
-            wanted = {module.number: module for module in finished if module.folder == folder}
-            modules = [
-                _with_ordinals(module, wanted[number].captures)
-                for module in self._modules_in(folder)
-                if (number := module.number or 0) in wanted and module.matches(self._options.only)
-            ]
-            tasks = for_each_backend([task_of(m, self._options) for m in modules], self._missing)
-            batch = replay_all(tasks, pool, Silent())
-            self._note(pool)
-            found: dict[Key, list[ModuleRecord]] = {}
-            for task, rows in zip(tasks, batch.rows):
-                found.setdefault(_key_of(task), []).extend(rows or [])
-            for key, rows in found.items():
-                self._keep(key, rows)
+    def _finished(self) -> list[DumpModule]:
+        """The modules that are finished since the last look, of each process in their order."""
+        taken = {(one.folder, one.number): one.captures for one in self._watch.take()}
+        return [
+            _with_ordinals(module, taken[key])
+            for folder in dict.fromkeys(folder for folder, _ in taken)
+            for module in self._modules_in(folder)
+            if (key := (folder, module.number or 0)) in taken and module.matches(self._options.only)
+        ]
+
+    def _replay_finished(self, modules: Sequence[DumpModule], pool: Pool) -> None:
+        tasks = for_each_backend([task_of(m, self._options) for m in modules], self._missing)
+        batch = replay_all(tasks, pool, Silent())
+        self._note(pool)
+        found: dict[Key, list[ModuleRecord]] = {}
+        for task, rows in zip(tasks, batch.rows):
+            found.setdefault(_key_of(task), []).extend(rows or [])
+        for key, rows in found.items():
+            self._keep(key, rows)
         wrong = sum(any(row.verdict in DIFFERING for row in rows) for rows in self._rows.values())
         self._counted(self.judged, wrong)
 
@@ -200,6 +223,8 @@ class Session:
             self._watch.settle(*key)
 
     def _modules_in(self, folder: Path) -> Sequence[DumpModule]:
+        if folder in self._at_the_end:
+            return self._at_the_end[folder]
         try:
             dump = open_dump(folder)
         except DumpError:
@@ -218,6 +243,14 @@ def _with_ordinals(module: DumpModule, ordinals: Mapping[str, int]) -> DumpModul
         if c.source.path in ordinals
     ]
     return replace(module, captures=tuple(captures))
+
+
+def _size_of(module: DumpModule) -> int:
+    """Bytes of its first program, as far as that can be told."""
+    try:
+        return os.path.getsize(module.stages[0].source.path)
+    except (OSError, IndexError):
+        return 0
 
 
 def _key_of(task: Task) -> Key:

@@ -145,12 +145,12 @@ class Watch:
                 self._choose_last(module)
             self.notes += [f"--max-size: deleted {count} {what}" for what, count in self._deleted.items()]
 
-    def take(self, limit: int) -> list[Finished]:
-        """Up to `limit` finished modules that were not taken before, in the order of their numbers."""
+    def take(self) -> list[Finished]:
+        """The finished modules that were not taken before, in the order of their numbers."""
         with self._lock:
             now = time.monotonic()
             waiting = sorted(key for key, module in self._modules.items() if not module.is_taken)
-            found = [key for key in waiting if self._is_finished(self._modules[key], now)][:limit]
+            found = [key for key in waiting if self._is_finished(self._modules[key], now)]
             for key in found:
                 self._modules[key].is_taken = True
                 self._choose_last(self._modules[key])

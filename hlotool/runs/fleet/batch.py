@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from hlotool.errors import BackendFailed
-from hlotool.runs.fleet.identity import Identity, identity_of
+from hlotool.runs.fleet.identity import Identity, identity_of, is_personal
 from hlotool.runs.fleet.known import Known
 from hlotool.runs.records import ModuleRecord
 from hlotool.runs.task import Task, rows_so_far
@@ -231,9 +231,10 @@ class _Run:
 
     def _identity(self, position: int) -> Identity:
         """What tells a task from others; nothing where there are none, before, beside or after it."""
-        if len(self._tasks) == 1 and not self._known.is_kept:
+        task = self._tasks[position]
+        if not self._known.is_kept and (len(self._tasks) == 1 or is_personal(task)):
             return Identity("")
-        return identity_of(self._tasks[position], self._known.contents)
+        return identity_of(task, self._known.contents)
 
     def _wait(self, key: str, position: int, identity: Identity) -> None:
         """Leave a task until one with the same key is over."""

@@ -150,7 +150,7 @@ def _identity(task: Task, contents: Contents) -> Identity:
     )
     keys = tuple(content.facts.key for content in (*texts, *other_texts, *others))
     lasts = _lasts(options)
-    if _is_personal(task):
+    if is_personal(task):
         # The values, or where they are written, are found by the names of modules and files.
         own = context_key(module, options)
         return Identity(digest("own", *context, own, module.title, *keys), lasts, paths, keys)
@@ -161,8 +161,8 @@ def _identity(task: Task, contents: Contents) -> Identity:
     return Identity(exact, lasts, paths, keys, texts, other_texts, (*context, *of_others))
 
 
-def _is_personal(task: Task) -> bool:
-    """Whether a task has inputs or outputs of its own."""
+def is_personal(task: Task) -> bool:
+    """Whether a task has inputs or outputs of its own: no other module of a dump has the same."""
     options, module = task.options, task.module
     given = (options.inputs, options.outputs, options.compare_with, module.arguments)
     saved = (options.save_outputs, options.save_values)
