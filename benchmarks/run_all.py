@@ -51,11 +51,18 @@ def table_of(rows: Mapping[str, Measured], load: float) -> str:
 
 
 def read_table(text: str) -> dict[str, Measured]:
-    """The rows of a table."""
+    """The rows of the first table."""
+    own, _ = _sections(text)
     return {
         title: Measured(float(seconds), float(rulers), float(megabytes))
-        for title, rulers, seconds, megabytes in _ROW.findall(text)
+        for title, rulers, seconds, megabytes in _ROW.findall(own)
     }
+
+
+def _sections(text: str) -> tuple[str, str]:
+    """The section with the table, and all others."""
+    own, *others = re.split(r"^(?=## )", text.partition("\n## ")[2], flags=re.MULTILINE)
+    return own, "".join(others)
 
 
 def worse(now: Measured, before: Measured) -> bool:
@@ -101,8 +108,7 @@ def main() -> int:
     failed = compared(found, known)
     if asked.write:
         old = TABLE.read_text(encoding="utf-8") if TABLE.exists() else ""
-        _, section, rest = old.partition("\n## Beside the goals")
-        TABLE.write_text(table_of(found, load) + section + rest, encoding="utf-8")
+        TABLE.write_text("\n".join([table_of(found, load), _sections(old)[1]]), encoding="utf-8")
         return 0
     print(f"load average {os.getloadavg()[0]:.1f} at the end")
     if failed:

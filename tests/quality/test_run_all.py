@@ -16,6 +16,8 @@ RUN = "run, one tiny program"
 def test_a_table_is_read_as_it_was_written() -> None:
     found = {RUN: Measured(0.5, 6.25, 58.0), "--help": Measured(0.07, 0.9, 21.0)}
     assert run_all.read_table(run_all.table_of(found, 1.5)) == found
+    others = "\n## Before\n\n| --help | 9.00 | 9.00 | 9.00 |\n"
+    assert run_all.read_table(run_all.table_of(found, 1.5) + others) == found
     assert run_all.read_table(run_all.TABLE.read_text(encoding="utf-8")).keys() >= {RUN, "--help"}
 
 
