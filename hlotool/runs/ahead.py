@@ -43,7 +43,13 @@ _SPACES = {0: "hbm", 5: "host"}
 #: A warning or an error in a log, without date and thread.
 _COMPLAINT = re.compile(r"^[WE]\d{4} \S+ +\d+ (\S+:\d+)\] (.*)", re.MULTILINE)
 #: What every compilation says.
-_NOISE = ("llo_module.h:", "Invalid stack_frame_id", "unexpected worker hostname", "HloShardingV3")
+_NOISE = (
+    "llo_module.h:",
+    "Invalid stack_frame_id",
+    "unexpected worker hostname",
+    "HloShardingV3",
+    "0-iteration loop inserted",
+)
 #: What the compiler of GPUs says that it executes, and a kernel in what it compiles.
 _LAUNCH = re.compile(r"^\s*\d+: k\w+ .*\bgrid: ", re.MULTILINE)
 _KERNEL = re.compile(r"\.entry\b")

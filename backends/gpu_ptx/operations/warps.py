@@ -205,9 +205,10 @@ def match(site: Site) -> Step:
 @executes("redux")
 def redux(site: Site) -> Step:
     """One value of all lanes of the mask: their sum, least, largest, or logic of all bits."""
-    words = site.accept("sync", "add", "min", "max", "and", "or", "xor")
-    operation = next(word for word in words if word != "sync")
     kind = site.type()
+    others = ("abs", "NaN") if kind.kind == "f" else ("add", "and", "or", "xor")
+    words = site.accept("sync", "min", "max", *others)
+    operation = next(word for word in words if word not in ("sync", "abs", "NaN"))
     read, mask, write = site.read(1, kind), site.read(2, U32), site.write(0, kind)
     reduce: Any = {
         "add": np.add,
@@ -218,12 +219,26 @@ def redux(site: Site) -> Step:
         "xor": np.bitwise_xor,
     }[operation]
 
+    def of_floats(values: Values, starts: NDArray[np.intp]) -> Values:
+        """NaN counts only with `.NaN`; -0 is smaller than +0."""
+        values = np.abs(values) if "abs" in words else values
+        is_least = operation == "min"
+        found = (np.fmin if is_least else np.fmax).reduceat(values, starts)
+        wins = np.logical_or.reduceat((values == 0) & (np.signbit(values) == is_least), starts)
+        found = np.where((found == 0) & wins, values.dtype.type(-0.0 if is_least else 0.0), found)
+        is_nan = np.logical_or.reduceat(np.isnan(values), starts) & ("NaN" in words)
+        return np.where(is_nan, values.dtype.type(np.nan), found)
+
     def step(machine: Machine) -> None:
         _check_members(machine, mask(machine))
         starts, part = warp_parts(machine)
         values = machine.spread(read(machine))
-        # NumPy adds up narrow integers in 64 bits unless it is told not to.
-        write(machine, reduce.reduceat(values, starts, dtype=values.dtype)[part])
+        if kind.kind == "f":
+            found = of_floats(values, starts)
+        else:
+            # NumPy adds up narrow integers in 64 bits unless it is told not to.
+            found = reduce.reduceat(values, starts, dtype=values.dtype)
+        write(machine, found[part])
         machine.races.synchronised()
 
     return step

@@ -82,6 +82,32 @@ def test_votes(body: str, expected: object) -> None:
     assert found.tolist() == [expected(lane) for lane in range(32)]
 
 
+@pytest.mark.parametrize(
+    ("operation", "values", "expected"),
+    [
+        ("max", [-2.5, 3.0, 1.0], 3.0),
+        ("min", [-2.5, 3.0, 1.0], -2.5),
+        ("max.abs", [-4.5, 3.0, 1.0], 4.5),
+        ("max", [float("nan"), -3.0, -1.0], -1.0),
+        ("max.NaN", [float("nan"), -3.0, -1.0], float("nan")),
+        ("min", [float("nan")], float("nan")),
+        ("max", [-0.0, 0.0], 0.0),
+        ("min", [0.0, -0.0], -0.0),
+    ],
+)
+def test_extrema_of_floats(operation: str, values: list[float], expected: float) -> None:
+    """As code for B200 finds the maximum of a row: PTX ISA 8.6, "redux.sync"."""
+    lanes = np.resize(np.array(values, np.float32), 32)
+    read = (
+        "mul.wide.u32 %d1, %r60, 4; add.u64 %d2, %d1, %d60; add.u64 %d1, %d1, %d61; ld.global.b32 %r2, [%d2];"
+    )
+    body = f"{read} redux.sync.{operation}.f32 %r1, %r2, -1; st.global.u32 [%d1], %r1;"
+    (found,), _ = run_kernel(kernel_text(body, 2), [lanes], [(32, np.float32)])
+    assert (
+        found.tobytes() == np.full(32, expected, np.float32).tobytes() or np.isnan([*found, expected]).all()
+    )
+
+
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_atomics_count_every_thread(seed: int) -> None:
     text = kernel_text("atom.global.add.u32 %r1, [%d61], 1;" + STORE, 2)
