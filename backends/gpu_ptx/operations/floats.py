@@ -78,7 +78,7 @@ def _sum(kind: Type, mode: str) -> Callable[[Values, Values], Values]:
 def arithmetic(site: Site) -> Step:
     """Sum, difference and product, rounded once."""
     site.accept(*MODES, "ftz", "sat")
-    kind, opcode = site.type(), site.instruction.opcode
+    kind, opcode = site.type(0), site.instruction.opcode
     mode = site.choice(*MODES) or "rn"
     if kind.element in ("f16", "bf16") and mode != "rn":
         raise site.unsupported(f".{mode} of .{kind.name}")
@@ -93,29 +93,26 @@ def arithmetic(site: Site) -> Step:
     else:
         add = _sum(kind, mode)
         function = add if opcode == "add" else np.subtract if mode == "rn" else lambda a, b: add(a, -b)
-    if len(set(site.types)) > 1:
-        return _mixed(site, function)
-    return elementwise(site, kind, [kind, kind], finished(site, function))
+    return elementwise(site, kind, _operands(site, 2), finished(site, function))
 
 
-def _mixed(site: Site, function: Callable[..., Values]) -> Step:
-    """`add.f32.bf16`: the first operand is of the narrower type."""
-    wide, thin = type_of(site.types[0]), type_of(site.types[1])
-    if wide.name != "f32" or site.instruction.has("ftz"):
+def _operands(site: Site, count: int) -> list[Type]:
+    """The types of the operands: all but the last are of the narrower one in `add.f32.bf16`."""
+    wide, thin = site.type(0), site.type()
+    if wide != thin and (wide.name != "f32" or site.instruction.has("ftz")):
         raise site.unsupported("these types are not known together")
-    return elementwise(site, wide, [thin, wide], finished(site, function))
+    return [*[thin] * (count - 1), wide]
 
 
 @executes("fma", "mad", family="float")
 def fma(site: Site) -> Step:
     """`a × b + c`, rounded once."""
     site.accept(*MODES, "ftz", "sat", "relu")
-    kind = site.type()
+    kind = site.type(0)
     mode = site.choice(*MODES) or "rn"
-    if len(set(site.types)) > 1:
-        raise site.unsupported("these types are not known together")
 
     def function(a: Values, b: Values, c: Values) -> Values:
+        a, b = (operand.astype(c.dtype, copy=False) for operand in (a, b))
         found = narrow(fma_odd(a, b, c), kind.element, mode)
         if mode == "rm":
             cancels = (found == 0) & (a.astype(np.float64) * b == -c.astype(np.float64)) & (c != 0)
@@ -124,7 +121,7 @@ def fma(site: Site) -> Step:
 
     if kind.bits == 64:
         return elementwise(site, kind, [kind] * 3, lambda a, b, c: fma_f64(a, b, c, mode))
-    return elementwise(site, kind, [kind] * 3, finished(site, function))
+    return elementwise(site, kind, _operands(site, 3), finished(site, function))
 
 
 def divide(site: Site) -> Step:
