@@ -10,7 +10,7 @@ import logging
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from hlotool.errors import DumpError
@@ -86,7 +86,7 @@ def open_dumps(
     Raises:
         DumpError: as `open_dump` does, for any of them.
     """
-    paths = list(map(taken_in, paths))
+    paths = list(_without_companions([*map(taken_in, paths)]))
     together = _files_of_dumps(paths)
     found: dict[str, Dump] = {}
     for path in paths:
@@ -103,6 +103,19 @@ def open_dumps(
                 raise
             unusable(path, error)
     return list(found.values())
+
+
+#: What `hlotool exec --keep` writes beside the dump of a process, under its name.
+_COMPANIONS = (".json", ".executions")
+
+
+def _without_companions(paths: Sequence[str]) -> Iterator[str]:
+    """The paths without what a shell's pattern catches besides the dumps of processes."""
+    folders = {os.path.normpath(path) for path in paths if os.path.isdir(path)}
+    for path in paths:
+        stem, suffix = os.path.splitext(path)
+        if suffix not in _COMPANIONS or os.path.normpath(stem) not in folders:
+            yield path
 
 
 def open_usable(paths: Sequence[str], unusable: Callable[[str, DumpError], None]) -> list[Dump]:

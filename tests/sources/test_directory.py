@@ -10,7 +10,7 @@ import pytest
 from support.dumps import Write, module_text
 
 from hlotool.errors import DumpError
-from hlotool.sources.directory import open_dump
+from hlotool.sources.directory import open_dump, open_dumps
 from hlotool.sources.file_names import Format, Kind
 from hlotool.sources.loading import load_stage
 
@@ -324,3 +324,16 @@ def test_the_corpus_opens_completely(corpus: Path) -> None:
     assert any(title.startswith("stdout_log/stdout.log/") for title in titles)
     unpaired = {m.title for m in dump.modules if not m.pair and not m.captures}
     assert unpaired == {"unpaired/module_0004.jit_recompiled_on_launch"}
+
+
+def test_what_lies_beside_the_dump_of_a_process_is_none(tmp_path: Path) -> None:
+    """`hlotool run KEPT/process_*`, where `exec` has written what it knows of the process."""
+    folder = tmp_path / "process_12"
+    folder.mkdir()
+    (folder / "m.hlo").write_text("HloModule m\nENTRY e { ROOT x = f32[] parameter(0) }", encoding="utf-8")
+    (tmp_path / "process_12.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "process_12.executions").write_text("", encoding="utf-8")
+    dumps = open_dumps([str(path) for path in sorted(tmp_path.iterdir())])
+    assert [dump.path for dump in dumps] == [str(folder)]
+    with pytest.raises(DumpError):
+        open_dumps([str(tmp_path / "process_12.json")])
