@@ -11,7 +11,7 @@ whatever their signs and powers of two are, since those change nothing about wha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -176,15 +176,24 @@ def _units(instruction: Instruction) -> Iterator[float]:
 
 def _adds_step_by_step(instruction: Instruction) -> bool:
     """Whether it rounds every partial sum to the type of its result."""
-    return "to_apply" in instruction.attributes and instruction.opcode not in ("call", "map")
+    return _adding(instruction) in instruction.attributes and instruction.opcode not in ("call", "map")
+
+
+def _adding(instruction: Instruction) -> str:
+    """The attribute that names the function of its steps, where it has steps."""
+    return "scatter" if instruction.opcode == "select-and-scatter" else "to_apply"
+
+
+def steps_of(instruction: Instruction) -> Sequence[Instruction]:
+    """What an instruction that adds up does at every step."""
+    return instruction.computation(_adding(instruction)).instructions
 
 
 def _unit_of_reducer(instruction: Instruction) -> float:
     """What every step of a reduction in a wide type is rounded to; 0 where that is its own type."""
     if not _adds_step_by_step(instruction):
         return 0.0
-    steps = instruction.computation("to_apply").instructions
-    return max((unit for step in steps for unit in _units(step)), default=0.0)
+    return max((unit for step in steps_of(instruction) for unit in _units(step)), default=0.0)
 
 
 class Sampler(Struct, eq=False):

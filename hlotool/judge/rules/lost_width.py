@@ -42,6 +42,7 @@ from hlotool.judge.rules.instructions import (
     feeds_products_only,
     narrowings,
     pieces,
+    steps_of,
     terms_of,
 )
 from hlotool.judge.rules.judgement import Leaf
@@ -235,7 +236,7 @@ def _with_steps(narrowing: Narrowing) -> Iterator[Instruction]:
     """What rounds, and what does so at every step of it."""
     yield narrowing.instruction
     if narrowing.adds:
-        yield from narrowing.instruction.computation("to_apply").instructions
+        yield from steps_of(narrowing.instruction)
 
 
 def _reductions(module: Module) -> dict[Precision, list[Instruction]]:

@@ -13,7 +13,7 @@ from support.judging import executed
 from hlotool.ir.arrays import Array
 from hlotool.judge.comparison import LeafComparison
 from hlotool.judge.rules.freedoms import ON_TPU, UNKNOWN_TARGET, Freedoms
-from hlotool.judge.rules.instructions import Sampler, narrowings, terms_of
+from hlotool.judge.rules.instructions import Sampler, narrowings, steps_of, terms_of
 from hlotool.judge.rules.judge import judge
 from hlotool.judge.rules.judgement import judgement_of
 from hlotool.judge.verdicts import Verdict
@@ -349,3 +349,19 @@ ENTRY e { x = bf16[64] parameter(0) n = bf16[64] negate(x) b = bf16[64] bitcast(
         sampler(named["n"], np.array([1000.0, -1000.0, np.inf]))
         sampler(named["r"], np.array(value))
         assert (named["r"] in sampler.samples) is is_kept
+
+
+def test_a_pool_adds_up_in_the_type_that_its_scatter_has() -> None:
+    """XLA:CPU makes a scatter of select-and-scatter; both round to bf16 at every addition."""
+    functions = """
+ge { a = bf16[] parameter(0) b = bf16[] parameter(1) ROOT r = pred[] compare(a, b), direction=GE }
+add { a = bf16[] parameter(0) b = bf16[] parameter(1) ROOT r = bf16[] add(a, b) }
+"""
+    module = parse_module(
+        f"""HloModule m{functions}
+ENTRY e {{ x = bf16[8] parameter(0) s = bf16[4] parameter(1) z = bf16[] constant(0)
+  ROOT r = bf16[8] select-and-scatter(x, s, z), window={{size=2 stride=2}}, select=ge, scatter=add }}"""
+    )
+    [found] = [n for n in narrowings(module) if n.instruction.opcode == "select-and-scatter"]
+    assert found.adds
+    assert [step.opcode for step in steps_of(found.instruction)] == ["parameter", "parameter", "add"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,9 @@ import pytest
 
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.numpy.executions.ties import introsort, library_order, reversed_ties, ties_in
+from hlotool.ir.arrays import Array
 from hlotool.judge.comparison import Comparison
+from hlotool.judge.rules import excuses
 from hlotool.judge.rules.judge import judge
 from hlotool.judge.rules.judgement import judgement_of
 from hlotool.judge.verdicts import Verdict
@@ -177,3 +180,27 @@ def test_xla_sorts_as_the_library_does(size: int, pattern: str) -> None:
         keys //= 2
     _, places = create().compile(parse_module(_text(size=size))).run([keys])  # type: ignore[misc]
     assert introsort(keys.tolist()) == np.asarray(places).tolist()
+
+
+@pytest.mark.parametrize(
+    ("flips_at", "is_tie"), [((1, 2), True), ((1, 20), True), ((1, None), False), ((12, 20), False)]
+)
+def test_a_tie_that_few_louder_executions_miss(flips_at: tuple[int | None, ...], is_tie: bool) -> None:
+    """As of an optimizer that takes signs; where none of the first eight flips anything, no more are asked for."""
+    expected = np.ones(100, np.float32)
+    actual = expected.copy()
+    actual[[3, 7]] = -1
+
+    def members(count: int) -> list[list[Array]]:
+        found = [expected.copy() for _ in range(count)]
+        for place, number in zip((3, 7), flips_at):
+            if number is not None and number < count:
+                found[number][place] = -1
+        return [[each] for each in found]
+
+    leaf: Any = SimpleNamespace(expected=expected, actual=actual, number=0)
+    score: Any = SimpleNamespace(beyond=actual < 0, worst_score=1e4)
+    executions: Any = SimpleNamespace(
+        louder=SimpleNamespace(members=members), rounds_coarser_than_target=False
+    )
+    assert excuses.flips_when_louder(leaf, score, executions) is is_tie
