@@ -186,7 +186,7 @@ def test_xla_sorts_as_the_library_does(size: int, pattern: str) -> None:
     ("flips_at", "is_tie"), [((1, 2), True), ((1, 20), True), ((1, None), False), ((12, 20), False)]
 )
 def test_a_tie_that_few_louder_executions_miss(flips_at: tuple[int | None, ...], is_tie: bool) -> None:
-    """As of an optimizer that takes signs; where none of the first eight flips anything, no more are asked for."""
+    """As of an optimizer of signs; where none of the first eight flips anything, no more are asked for."""
     expected = np.ones(100, np.float32)
     actual = expected.copy()
     actual[[3, 7]] = -1
