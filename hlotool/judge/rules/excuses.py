@@ -203,9 +203,9 @@ def _is_as(actual: Array, order: Array) -> bool:
     return bool((np.abs(one - other) <= thresholds.SAVED.value * np.abs(other)).all())
 
 
-#: Executions with larger errors where at least half of what is out of reach has flipped: an optimizer that
-#: takes signs has a few ties in each of sixty outputs, of which LOUD_MEMBERS miss one of 256.
-_MOST_LOUD = 32
+#: Executions with larger errors where no more elements than that are out of reach: an optimizer that takes
+#: signs has a few ties in each of sixty outputs, and LOUD_MEMBERS miss one of 256.
+_MOST_LOUD, _FEW_TIES = 32, 8
 
 
 def flips_when_louder(leaf: Leaf, found: Finding, executions: Executions) -> bool:
@@ -236,8 +236,7 @@ def _floats_flip(leaf: Leaf, found: Score, executions: Executions) -> bool:
         while True:
             for member in executions.louder.members(count):
                 reached |= np.abs(member[leaf.number].reshape(-1)[beyond] - centre) >= needed
-            # Of a few ties that go either way one is missed; what is no tie is missed by all.
-            if reached.all() or reached.mean() < 0.5 or count >= _MOST_LOUD:
+            if reached.all() or reached.size > _FEW_TIES or count >= _MOST_LOUD:
                 return bool(reached.all())
             count *= 2
 
