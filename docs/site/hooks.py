@@ -48,7 +48,7 @@ def on_config(config: Any) -> Any:
         for page in pages
         if isinstance(page, str)
     }
-    # A page that nobody has put into the navigation yet is found all the same.
+    # A page that is not in the navigation yet is found all the same.
     [*_, last] = config.nav[-1].values()
     last += sorted({path.name for path in (ROOT / "docs").glob("*.md")} - named)
     return config

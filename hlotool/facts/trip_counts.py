@@ -53,7 +53,8 @@ def trips_expected(loop: Instruction) -> int:
     """How often its body is taken to run: a limit beside another condition may be far from being reached."""
     known = trip_count(loop)
     if known is None:
-        return min(most_trips_assumed(loop), _EXPECTED_TRIPS)
+        most = most_trips(loop)
+        known = _EXPECTED_TRIPS if most is None else min(most, _EXPECTED_TRIPS)
     return max(1, known)
 
 

@@ -111,10 +111,10 @@ _COMPANIONS = (".json", ".executions")
 
 def _without_companions(paths: Sequence[str]) -> Iterator[str]:
     """The paths without what a shell's pattern catches besides the dumps of processes."""
-    folders = {os.path.normpath(path) for path in paths if os.path.isdir(path)}
+    given = set(map(os.path.normpath, paths))
     for path in paths:
         stem, suffix = os.path.splitext(path)
-        if suffix not in _COMPANIONS or os.path.normpath(stem) not in folders:
+        if not (suffix in _COMPANIONS and os.path.normpath(stem) in given and os.path.isdir(stem)):
             yield path
 
 

@@ -223,7 +223,7 @@ class Sampler(Struct, eq=False):
         if narrowing is None or instruction in self.samples:
             return
         for part in _float_parts(value):
-            found = _mantissas(part[np.abs(part) > self._noise(instruction)])
+            found = _mantissas(part, self._noise(instruction))
             lossy = found if narrowing.adds else found[_is_rounded(found, narrowing.unit)]
             if lossy.size:
                 distinct = np.unique(lossy[:: max(1, lossy.size // (4 * _SAMPLE))])
@@ -342,9 +342,9 @@ def _float_parts(value: Any) -> Iterator[Array]:
         yield flat.view(flat.real.dtype) if flat.dtype.kind == "c" else flat
 
 
-def _mantissas(array: Array) -> npt.NDArray[np.float64]:
-    """Magnitudes without their powers of two: signs and those change nothing about what is rounded."""
+def _mantissas(array: Array, above: float = 0.0) -> npt.NDArray[np.float64]:
+    """Larger magnitudes without their powers of two: signs and those change nothing about what is rounded."""
     with np.errstate(all="ignore"):
         numbers = np.abs(array[np.isfinite(array)]).astype(np.float64)
-        found: npt.NDArray[np.float64] = np.frexp(numbers[numbers > 0])[0]
+        found: npt.NDArray[np.float64] = np.frexp(numbers[numbers > above])[0]
     return found

@@ -56,23 +56,24 @@ def compare(reference: Side, tested: Side, options: Options | None = None) -> Ex
     deadline = end - _FOR_NUMBERS * options.time_limit
     least, for_roots = options.trials, with_points(options, reference.module, tested.module, integers=False)
     options = with_points(options, reference.module, tested.module)
-    first, *others = attempts(reference.module, tested.module)
+    further = attempts(reference.module, tested.module)
+    first = next(further)
     own = trial_of(reference.module, tested.module, first)
     result = _attempt(reference, tested, options, least, deadline, first, own)
     doubt = ""
-    for assumed in others:
-        if result.is_equal or result.refused or result.structural:
+    # What the others assume is looked for only where the first one leaves something open.
+    while not (result.is_equal or result.refused or result.structural):
+        assumed = next(further, None)
+        if assumed is None:
             break
         if assumed.zeros and (result.around or result.meeting is not None):
             continue  # elsewhere both are equal with the constants as they are: something decides by them
         if assumed.roots and result.relation is not Relation.UNEQUAL:
             continue  # it takes long, and what is refused for an unknown function hardly ever needs it
         # Few points serve roots; to ask for all integers as well leaves none.
-        further = _attempt(
-            reference, tested, for_roots if assumed.roots else options, least, deadline, assumed
-        )
-        doubt = further.refused if assumed.roots else ""
-        result = _united(result, further)
+        other = _attempt(reference, tested, for_roots if assumed.roots else options, least, deadline, assumed)
+        doubt = other.refused if assumed.roots else ""
+        result = _united(result, other)
     result = excused(reference, tested, result, options, end, doubt)
     if result.relation is Relation.UNEQUAL and result.decides_by_floats:
         result = without_own_order(reference, tested, result, options, own)
@@ -143,12 +144,12 @@ def attempts(*modules: Module) -> Iterator[Assumed]:
 
 def _negligible(*modules: Module) -> frozenset[float]:
     """The sizes of constants too small to matter: anywhere, or beside those that they are added to."""
-    values = {abs(value) for module in modules for value in constant_values(module)}
-    tiny = {value for value in values if 0 < value < thresholds.TINY_CONSTANT.value}
-    # What one program uses otherwise stays in both.
+    values = [{abs(value) for value in constant_values(module)} for module in modules]
+    tiny = {value for value in set().union(*values) if 0 < value < thresholds.TINY_CONSTANT.value}
     absorbed = [absorbed_constants(module) for module in modules]
-    others = [{abs(v) for v in constant_values(module)} - own for module, own in zip(modules, absorbed)]
-    return frozenset(tiny.union(*absorbed).difference(*others) | tiny)
+    # What one program uses otherwise stays in both.
+    others = [sizes - own for sizes, own in zip(values, absorbed)]
+    return frozenset(tiny | set().union(*absorbed).difference(*others))
 
 
 def _attempt(
